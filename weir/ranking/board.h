@@ -28,7 +28,7 @@ namespace weir::ranking {
 template <class T>
 class LeftRight {
  public:
-  explicit LeftRight(T value = {}) : sides_{value, value} {}
+  explicit LeftRight(T value = T()) : sides_{value, value} {}
 
   T load() const {
     // The counter that was chosen here is the one to leave, although the gate may be turned meanwhile.
