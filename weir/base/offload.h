@@ -13,6 +13,7 @@
 #include <optional>
 #include <type_traits>
 #include <utility>
+#include <variant>
 
 #include "weir/base/blocking_pool.h"
 #include "weir/base/fault.h"
