@@ -1,0 +1,120 @@
+// EmbeddedQueue: a durable queue of topics, partitions and consumer groups in a SQLite file of its own.
+//
+// It keeps record batches, not a row an event: a publish writes one blob for each partition that it touches.
+// A partition's offsets are dense and only grow; a group has one committed offset for each partition. What is
+// older than the retention is deleted in small steps, consumed or not, by a thread of the queue.
+//
+// Thread-safe. All calls block on SQL: never from an I/O thread. Errors are sql::Error (Unavailable).
+// Metrics: weir_queue_published_total{topic}, weir_queue_lag{topic,group,partition},
+// weir_queue_damaged_total{where="queue"}.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "weir/base/clock.h"
+#include "weir/queue/event.h"
+#include "weir/sql/database.h"
+#include "weir/telemetry/metrics.h"
+
+namespace weir::queue {
+
+struct Lag {
+  std::string topic, group;
+  std::uint32_t partition;
+  std::int64_t lag;  // events published and not yet committed by the group
+};
+
+// The stored records of some consecutive offsets of one partition.
+struct StoredBatch {
+  std::int64_t first_offset = 0;
+  std::int64_t count = 0;
+  sql::Blob records;
+};
+
+class EmbeddedQueue {
+ public:
+  struct Options {
+    std::string path;
+    std::uint32_t partitions = 8;  // of topics that are created; an existing topic may grow, never shrink
+    bool full_sync = false;        // a publish is on the disk when it returns (acks = all)
+    std::chrono::seconds retention = std::chrono::hours(72);
+    std::chrono::milliseconds prune_every{60'000};
+    const Clock* clock = &Clock::system();
+  };
+  // Rows that one step of pruning deletes at most, so that it never holds the writer up.
+  static constexpr int kPruneRows = 64;
+  // How often what other processes (the commands) have published is looked for.
+  static constexpr std::chrono::milliseconds kForeignLook{1000};
+
+  // Throws Unusable for a file that is no database, or is from the future.
+  explicit EmbeddedQueue(Options options);
+  ~EmbeddedQueue();
+  EmbeddedQueue(const EmbeddedQueue&) = delete;
+  EmbeddedQueue& operator=(const EmbeddedQueue&) = delete;
+
+  // Creates the topic if it is new and grows it to the configured partitions if it has fewer. Its metrics are
+  // there at 0 from then on. Publishing to an unknown topic creates it too.
+  void create_topic(const std::string& topic);
+  std::vector<std::string> topics();
+  std::uint32_t partitions(const std::string& topic);
+
+  // Publishes the records, in their order for each key, in one transaction.
+  void publish(std::span<const Record> records);
+
+  // Makes the group known, from the start of the topic (or its end); a group that is known keeps its offsets.
+  enum class From { earliest, latest };
+  void subscribe(const std::string& topic, const std::string& group, From from = From::earliest);
+  // The offset that the group reads next, by partition.
+  std::vector<std::int64_t> committed(const std::string& topic, const std::string& group);
+  // Moves the group on; offsets only grow, a commit that comes late changes nothing.
+  struct Offset {
+    std::uint32_t partition;
+    std::int64_t next;
+  };
+  void commit(const std::string& topic, const std::string& group, std::span<const Offset> offsets);
+  // The offset that the next event will get, by partition, as far as this process knows. No SQL.
+  std::vector<std::int64_t> ends(const std::string& topic);
+  // The batches that hold `offset` and what follows, at most `max_batches`, in order. When the retention has
+  // taken the offset, it begins later.
+  std::vector<StoredBatch> fetch(const std::string& topic, std::uint32_t partition, std::int64_t offset,
+                                 int max_batches);
+  std::vector<Lag> lag();
+
+  // Deletes at most kPruneRows batches that are past the retention; true when there may be more.
+  bool prune_step();
+
+  // News: a number that changes with each publish of this process, and with those of others within
+  // kForeignLook.
+  std::uint64_t news() const;
+  // Waits until news() is no longer `seen`, `wake` is called or the time is over.
+  void wait_for_news(std::uint64_t seen, std::chrono::steady_clock::time_point until);
+  void wake();
+
+  // Ends the threads; what is published is safe. Implied by the destructor.
+  void stop();
+
+ private:
+  struct Topic;
+  struct State;
+
+  Topic& known_topic(sql::Session& session, const std::string& topic);
+  std::shared_ptr<Topic> find_topic(const std::string& topic);
+  void refresh_ends();
+  void keep_house();
+
+  Options options_;
+  std::shared_ptr<State> state_;
+  sql::Database database_;
+  std::thread housekeeper_;
+};
+
+}  // namespace weir::queue
