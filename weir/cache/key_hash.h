@@ -1,0 +1,72 @@
+// KeyHash: the seeded hash of a cache's keys. Whoever chooses the keys doesn't know the seed, so nobody can
+// choose keys that all fall into one bucket.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "weir/base/hash.h"
+
+namespace weir::cache {
+
+// For integers, enumerations, strings, and pairs and tuples of them. For a key of your own: a type with the
+// same call operator, given to the cache as `Hash`, or a specialization of this one. The 64 bits must all be
+// well mixed.
+template <class K>
+struct KeyHash {
+  std::uint64_t operator()(const K& key, std::uint64_t seed) const {
+    if constexpr (std::is_integral_v<K> || std::is_enum_v<K>) {
+      return mix64(static_cast<std::uint64_t>(key) ^ seed);
+    } else {
+      static_assert(std::is_convertible_v<const K&, std::string_view>, "give the cache a Hash for this key");
+      return hash64(std::string_view(key), seed);
+    }
+  }
+};
+
+template <class A, class B>
+struct KeyHash<std::pair<A, B>> {
+  std::uint64_t operator()(const std::pair<A, B>& key, std::uint64_t seed) const {
+    return KeyHash<B>{}(key.second, KeyHash<A>{}(key.first, seed));
+  }
+};
+
+template <class... T>
+struct KeyHash<std::tuple<T...>> {
+  std::uint64_t operator()(const std::tuple<T...>& key, std::uint64_t seed) const {
+    std::apply([&](const T&... part) { ((seed = KeyHash<T>{}(part, seed)), ...); }, key);
+    return seed;
+  }
+};
+
+// A hash with its seed, in the shape that std::unordered_map asks for.
+template <class K, class Hash>
+struct SeededHash {
+  std::uint64_t seed = 0;
+  std::size_t operator()(const K& key) const { return static_cast<std::size_t>(Hash{}(key, seed)); }
+};
+
+// What a key owns beside its own sizeof.
+template <class K>
+std::size_t key_heap_bytes(const K& key) {
+  if constexpr (std::is_same_v<K, std::string>) {
+    return key.capacity() < sizeof(std::string) / 2 ? 0 : key.capacity() + 1;
+  } else {
+    return 0;
+  }
+}
+template <class A, class B>
+std::size_t key_heap_bytes(const std::pair<A, B>& key) {
+  return key_heap_bytes(key.first) + key_heap_bytes(key.second);
+}
+template <class... T>
+std::size_t key_heap_bytes(const std::tuple<T...>& key) {
+  return std::apply([](const T&... part) { return (std::size_t{0} + ... + key_heap_bytes(part)); }, key);
+}
+
+}  // namespace weir::cache
