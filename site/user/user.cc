@@ -1,6 +1,6 @@
 #include "site/user/user.h"
 
-#include <fmt/format.h>
+#include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
 

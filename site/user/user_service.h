@@ -39,7 +39,7 @@ class UserService {
     std::chrono::seconds access_ttl{std::chrono::minutes(30)};
     std::chrono::seconds refresh_ttl{std::chrono::hours(24 * 7)};
     std::size_t hash_threads = 0;  // 0: one per core. Each uses 19 MiB while it hashes.
-    // How many may wait for a hash, which takes about 25 ms: at most some seconds of work for two cores.
+    // How many may wait for a hash, which takes about 16 ms: at most 4 seconds for two cores.
     std::size_t max_waiting_hashes = 512;
   };
 
@@ -49,6 +49,10 @@ class UserService {
               const Clock& clock = Clock::system());
   ~UserService();
 
+  // Finishes the hashes that wait and refuses later ones (Unavailable). Before the executors of those who
+  // wait for one are destroyed.
+  void stop();
+
   // --- Profiles ---
 
   // Local cache first, then the store; null when there is no such user.
@@ -56,6 +60,7 @@ class UserService {
   // What the local cache knows, without waiting: nothing = not known here; a null pointer = no such user.
   std::optional<UserPtr> find(Id id);
   // Profiles in the order of `ids` (null for who isn't there); one statement for all that the cache lacks.
+  // The ids must live until it is done.
   boost::asio::awaitable<std::vector<UserPtr>> get_all(std::span<const Id> ids);
   // Writes what the change names and returns the profile as it is now; null when there is no such user.
   boost::asio::awaitable<UserPtr> change_profile(Id id, ProfileChange change);
@@ -91,21 +96,20 @@ class UserService {
   // Writes users whose values were checked, in transactions of at most 1,000. Who is there already (by email,
   // phone or origin) is left as is. Ids in the order given.
   std::vector<Id> create_many(std::span<const NewUser> users);
-  // For users made in bulk, who may share one hash. About 25 ms.
+  // For users made in bulk, who may share one hash. About 16 ms.
   std::string hash_password_now(std::string_view password);
   // False when nobody has that email. A running server shows it at the next sign-in or refresh.
   bool grant_admin(std::string_view email);
   bool revoke_admin(std::string_view email);
 
  private:
-  boost::asio::awaitable<SignedIn> open_session(Id user_id, std::vector<std::string> roles,
-                                                Entrance entrance);
-  SignedIn tokens_for(const Session& session, std::string refresh_token, Entrance entrance) const;
+  SignedIn tokens_for(const Session& session, std::string refresh_token, Entrance entrance,
+                      WallTime now) const;
 
   UserRepository& users_;
   SessionRepository& sessions_;
-  const Options options_;
   const Clock& clock_;
+  const std::chrono::seconds refresh_ttl_, access_ttl_;
   std::unique_ptr<PasswordHasher> hasher_;
   std::unique_ptr<TokenIssuer> tokens_;
 };
