@@ -1,0 +1,179 @@
+#include "site/app/command_line.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <functional>
+#include <iostream>
+
+#include "site/app/commands.h"
+#include "site/app/site_settings.h"
+#include "weir/config/settings.h"
+#include "weir/telemetry/log.h"
+
+namespace weir::site {
+namespace {
+
+constexpr int kFailed = 1;
+constexpr int kUsedWrongly = 2;
+
+// What all commands share, and the flags that override settings.
+struct Common {
+  std::optional<std::string> config_file;
+  config::Settings::Variables flags;
+
+  config::Settings settings() const {
+    std::optional<std::filesystem::path> file;
+    if (config_file) file = *config_file;
+    auto settings = config::Settings::load(site_keys(), file, config::environment(), flags);
+    check_together(settings);
+    for (const std::string& warning : settings.warnings()) log::warn("{}", warning);
+    return settings;
+  }
+};
+
+using Run = std::function<int()>;
+
+class CommandLine {
+ public:
+  CommandLine();
+  int run(std::vector<std::string> arguments);
+
+ private:
+  CLI::App* command(CLI::App& parent, const std::string& name, const std::string& help, Run run);
+  void add_data_commands();
+  void add_job_commands();
+  void setting_flag(CLI::App& command, const std::string& flag, const std::string& key,
+                    const std::string& help);
+  int complain(const CLI::ParseError& error, const std::vector<std::string>& arguments);
+
+  CLI::App app_{"Weir: a content platform that stays fast and exact when everybody comes at once", "weir"};
+  Common common_;
+  SeedOptions seed_;
+  std::string seed_password_;
+  ImportOptions import_;
+  std::string job_;
+  Run run_;
+};
+
+CommandLine::CommandLine() {
+  app_.require_subcommand(1);
+  app_.set_help_flag("--help", "this text");
+  auto* serve_command = command(app_, "serve", "serves the site until it is told to stop",
+                                [this] { return serve(common_.settings()); });
+  setting_flag(*serve_command, "--listen", "http.listen", "ADDRESS:PORT; port 0 takes a free one");
+  add_data_commands();
+  add_job_commands();
+  command(app_, "config", "the configuration in force, and where each value came from",
+          [this] { return show_config(common_.settings()); });
+  command(app_, "version", "which Weir this is", [] { return show_version(); });
+}
+
+CLI::App* CommandLine::command(CLI::App& parent, const std::string& name, const std::string& help, Run run) {
+  CLI::App* made = parent.add_subcommand(name, help);
+  made->set_help_flag("--help", "this text");
+  made->add_option_function<std::string>(
+          "--config", [this](const std::string& file) { common_.config_file = file; },
+          "a file of settings (weir.toml)")
+      ->type_name("FILE");
+  setting_flag(*made, "--data", "data", "everything Weir keeps on this machine");
+  if (run) made->callback([this, run = std::move(run)] { run_ = run; });
+  return made;
+}
+
+void CommandLine::setting_flag(CLI::App& command, const std::string& flag, const std::string& key,
+                               const std::string& help) {
+  command.add_option_function<std::string>(
+      flag, [this, key](const std::string& value) { common_.flags[key] = value; }, help);
+}
+
+void CommandLine::add_data_commands() {
+  auto* seed_command =
+      command(app_, "seed", "fills the store with made-up people, articles and likes", [this] {
+        if (!seed_password_.empty()) seed_.password = seed_password_;
+        return seed(common_.settings(), seed_);
+      });
+  seed_command->add_option("--articles", seed_.articles, "how many articles")
+      ->check(CLI::Range(0, 100'000'000));
+  seed_command->add_option("--users", seed_.users, "how many people: user1@example.com and so on")
+      ->check(CLI::Range(1, 10'000'000));
+  seed_command->add_option("--likes", seed_.likes, "how many likes")->check(CLI::Range(0, 1'000'000'000));
+  seed_command->add_option("--random-seed", seed_.random_seed, "the same for the same seed");
+  seed_command->add_option("--password", seed_password_,
+                           "of all of them; without it one is made and printed");
+
+  auto* import_command = command(app_, "import", "brings in articles from elsewhere", {});
+  import_command->require_subcommand(1);
+  auto* hn =
+      command(*import_command, "hn", "posts of Hacker News: id,title,url,points,comments,author,created_at",
+              [this] { return import_hn(common_.settings(), import_); });
+  hn->add_option("FILE", import_.file, "a CSV file, gzipped or not")->required();
+  hn->add_flag("--shift", import_.shift, "moves the newest post to now, and all others with it");
+}
+
+void CommandLine::add_job_commands() {
+  auto* job_command = command(app_, "job", "background work, one run at a time", {});
+  job_command->require_subcommand(1);
+  command(*job_command, "list", "the jobs by name", [this] { return list_jobs(common_.settings()); });
+  auto* run = command(*job_command, "run", "one run in the foreground",
+                      [this] { return run_job(common_.settings(), job_); });
+  run->add_option("NAME", job_, "the job's name")->required();
+}
+
+int CommandLine::run(std::vector<std::string> arguments) {
+  try {
+    std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());  // as CLI11 wants them
+    app_.parse(reversed);
+  } catch (const CLI::CallForHelp&) {
+    const CLI::App* shown = &app_;
+    while (!shown->get_subcommands().empty()) shown = shown->get_subcommands().front();
+    std::cout << shown->help();
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    return complain(error, arguments);
+  }
+  return run_();
+}
+
+// Names the first word that the deepest command on the line doesn't know, with the nearest that it does.
+int CommandLine::complain(const CLI::ParseError& error, const std::vector<std::string>& arguments) {
+  CLI::App* here = &app_;
+  std::string path = "weir";
+  for (const std::string& word : arguments) {
+    std::vector<std::string> known;
+    if (word.starts_with('-')) {
+      for (const CLI::Option* option : here->get_options()) known.push_back(option->get_name());
+      const std::string flag = word.substr(0, word.find('='));
+      if (std::ranges::find(known, flag) != known.end()) continue;
+      std::cerr << path << ": unknown flag " << flag << config::did_you_mean(flag, known) << '\n';
+      return kUsedWrongly;
+    }
+    const auto commands = here->get_subcommands([](const CLI::App*) { return true; });
+    if (commands.empty()) break;
+    const auto found = std::ranges::find(commands, word, [](const CLI::App* c) { return c->get_name(); });
+    if (found == commands.end()) {
+      for (const CLI::App* other : commands) known.push_back(other->get_name());
+      std::cerr << path << ": unknown command \"" << word << '"' << config::did_you_mean(word, known) << '\n';
+      return kUsedWrongly;
+    }
+    here = *found;
+    path += ' ' + word;
+  }
+  std::cerr << path << ": " << error.what() << "\nTry `" << path << " --help`.\n";
+  return kUsedWrongly;
+}
+
+}  // namespace
+
+int run_command_line(std::vector<std::string> arguments) {
+  try {
+    return CommandLine().run(std::move(arguments));
+  } catch (const config::BadSetting& error) {
+    std::cerr << "weir: " << error.what() << '\n';
+    return kUsedWrongly;
+  } catch (const std::exception& error) {
+    std::cerr << "weir: " << error.what() << '\n';
+    return kFailed;
+  }
+}
+
+}  // namespace weir::site

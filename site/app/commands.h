@@ -1,0 +1,38 @@
+// The commands of the weir program. Each returns the exit code: 0 done, 1 failed. What stops them is an
+// exception.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "weir/config/settings.h"
+
+namespace weir::site {
+
+// Serves until SIGTERM or SIGINT; a second one ends the process at once.
+int serve(const config::Settings& settings);
+
+struct SeedOptions {
+  std::uint64_t articles = 120, users = 30, likes = 900, random_seed = 1;
+  std::optional<std::string> password;  // made and printed when there is none
+};
+// Fills the store with made-up people, articles and likes: the same for the same numbers.
+int seed(const config::Settings& settings, const SeedOptions& options);
+
+struct ImportOptions {
+  std::filesystem::path file;
+  bool shift = false;  // moves the newest post to now
+};
+// Real posts of Hacker News from a CSV file, gzipped or not. Importing twice adds nothing.
+int import_hn(const config::Settings& settings, const ImportOptions& options);
+
+int list_jobs(const config::Settings& settings);
+// One run in the foreground.
+int run_job(const config::Settings& settings, const std::string& name);
+
+int show_config(const config::Settings& settings);
+int show_version();
+
+}  // namespace weir::site

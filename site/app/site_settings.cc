@@ -1,0 +1,160 @@
+#include "site/app/site_settings.h"
+
+#include <algorithm>
+#include <boost/asio/ip/address.hpp>
+
+#include "weir/base/id.h"
+#include "weir/base/units.h"
+
+namespace weir::site {
+namespace {
+
+using config::Key;
+using config::Kind;
+using Fault = std::function<std::string(const std::string&)>;
+
+// The journal keeps one file a segment; below this it could hold no useful spool.
+constexpr std::uint64_t kMinJournal = 1 << 20;
+constexpr std::uint64_t kMinBody = 64 << 10;
+constexpr std::uint64_t kMaxBody = 1ULL << 30;
+constexpr std::size_t kMinSecret = 16;
+
+Fault between(std::int64_t low, std::int64_t high) {
+  return [low, high](const std::string& text) -> std::string {
+    const std::int64_t value = std::stoll(text);
+    return value >= low && value <= high ? "" : "it is out of range";
+  };
+}
+
+Fault size_between(std::uint64_t low, std::uint64_t high) {
+  return [low, high](const std::string& text) -> std::string {
+    const std::uint64_t value = parse_size(text).value();
+    return value >= low && value <= high ? "" : "it is out of range";
+  };
+}
+
+Fault at_least(std::chrono::milliseconds low) {
+  return [low](const std::string& text) -> std::string {
+    return parse_duration(text).value() >= low ? "" : "it is too short";
+  };
+}
+
+Fault one_of(std::vector<std::string> words) {
+  return [words = std::move(words)](const std::string& text) {
+    return std::ranges::find(words, text) != words.end() ? std::string()
+                                                         : "it isn't" + config::did_you_mean(text, words);
+  };
+}
+
+Fault starting_with(std::string prefix) {
+  return [prefix = std::move(prefix)](const std::string& text) -> std::string {
+    return text.starts_with(prefix) ? "" : "this build knows no other store";
+  };
+}
+
+std::string address_fault(const std::string& text) {
+  try {
+    parse_address(text);
+    return "";
+  } catch (const config::BadSetting& error) {
+    return error.what();
+  }
+}
+
+std::string networks_fault(const std::string& text) {
+  std::size_t from = 0;
+  while (from < text.size()) {
+    const std::size_t comma = std::min(text.find(',', from), text.size());
+    const std::string entry = text.substr(from, comma - from);
+    boost::system::error_code error;
+    boost::asio::ip::make_address(entry.substr(0, entry.find('/')), error);
+    if (error) return "\"" + entry + "\" is no address or network";
+    from = comma + 1;
+  }
+  return "";
+}
+
+std::string secret_fault(const std::string& text) {
+  return text.empty() || text.size() >= kMinSecret ? "" : "it is too short to be safe";
+}
+
+Key key(std::string name, Kind kind, std::string initial, std::string allowed, Fault fault = {}) {
+  return {std::move(name), kind, std::move(initial), std::move(allowed), std::move(fault), false};
+}
+
+}  // namespace
+
+std::vector<Key> site_keys() {
+  const std::string duration = "a duration such as 90s, 10m or 7d";
+  const std::string size = "a size such as 64KiB or 2MiB";
+  std::vector<Key> keys{
+      key("data", Kind::text, "data", "a directory"),
+      key("http.listen", Kind::text, "127.0.0.1:8080", "ADDRESS:PORT, port 0 takes a free one",
+          address_fault),
+      key("http.threads", Kind::integer, "0", "a number from 0 (one per core) to 256", between(0, 256)),
+      key("http.max_body", Kind::size, "2MiB", size + ", from 64KiB to 1GiB",
+          size_between(kMinBody, kMaxBody)),
+      key("http.max_connections", Kind::integer, "10000", "a number from 1 to 1000000",
+          between(1, 1'000'000)),
+      key("http.trusted_proxies", Kind::list, "", "a list of addresses and networks such as 10.0.0.0/8",
+          networks_fault),
+      key("http.cors_origins", Kind::list, "", "a list of origins such as https://example.com"),
+      key("http.header_deadline", Kind::duration, "10s", duration, at_least(std::chrono::milliseconds(10))),
+      key("http.request_deadline", Kind::duration, "30s", duration, at_least(std::chrono::milliseconds(10))),
+      key("http.access_log", Kind::text, "errors", "all, errors (5xx and slow requests) or off",
+          one_of({"all", "errors", "off"})),
+      key("store.url", Kind::text, "sqlite:", "sqlite: or sqlite:PATH", starting_with("sqlite:")),
+      key("cache.local", Kind::size, "256MiB", size + ", at least 1MiB", size_between(1 << 20, 1ULL << 40)),
+      key("queue.url", Kind::text, "embedded:", "embedded:", one_of({"embedded:"})),
+      key("queue.acks", Kind::text, "1", "0, 1 or all", one_of({"0", "1", "all", "-1"})),
+      key("queue.partitions", Kind::integer, "8", "a number from 1 to 1024", between(1, 1024)),
+      key("queue.retention", Kind::duration, "3d", duration, at_least(std::chrono::minutes(1))),
+      key("queue.journal", Kind::size, "256MiB", size + ", at least 1MiB",
+          size_between(kMinJournal, 1ULL << 40)),
+      key("idempotency.inbox", Kind::duration, "7d", duration + ", longer than queue.retention",
+          at_least(std::chrono::minutes(1))),
+      key("ranking.models", Kind::list, "hackernews", "hackernews", one_of({"hackernews"})),
+      key("ranking.every", Kind::duration, "1m", duration, at_least(std::chrono::seconds(1))),
+      key("ranking.top", Kind::integer, "100", "a number from 1 to 1000", between(1, 1000)),
+      key("ranking.window", Kind::duration, "7d", duration, at_least(std::chrono::hours(1))),
+      key("auth.secret", Kind::text, "", "at least 16 bytes, or empty: made once and kept in the store",
+          secret_fault),
+      key("auth.access_ttl", Kind::duration, "30m", duration, at_least(std::chrono::seconds(1))),
+      key("auth.refresh_ttl", Kind::duration, "7d", duration, at_least(std::chrono::seconds(1))),
+  };
+  std::ranges::find(keys, "auth.secret", &Key::name)->secret = true;
+  return keys;
+}
+
+void check_together(const config::Settings& settings) {
+  if (settings.duration("idempotency.inbox") > settings.duration("queue.retention")) return;
+  throw config::BadSetting("idempotency.inbox = \"" + settings.text("idempotency.inbox") +
+                           "\" can't be used: it must be longer than queue.retention (\"" +
+                           settings.text("queue.retention") +
+                           "\"), or an event could come back after it was forgotten");
+}
+
+std::filesystem::path store_path(const config::Settings& settings) {
+  const std::string path = settings.text("store.url").substr(std::string_view("sqlite:").size());
+  return path.empty() ? std::filesystem::path(settings.text("data")) / "weir.db"
+                      : std::filesystem::path(path);
+}
+
+std::filesystem::path queue_path(const config::Settings& settings) {
+  return std::filesystem::path(settings.text("data")) / "queue.db";
+}
+
+Address parse_address(const std::string& text) {
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string::npos) throw config::BadSetting("it has no port");
+  std::string host = text.substr(0, colon);
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+  boost::system::error_code error;
+  boost::asio::ip::make_address(host, error);
+  if (error) throw config::BadSetting("\"" + host + "\" is no IP address");
+  const auto port = parse_decimal(text.substr(colon + 1), 65535);
+  if (!port) throw config::BadSetting("\"" + text.substr(colon + 1) + "\" is no port");
+  return {std::move(host), static_cast<std::uint16_t>(*port)};
+}
+
+}  // namespace weir::site

@@ -1,0 +1,28 @@
+// The settings of the weir program: every key, its default and what it may be.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "weir/config/settings.h"
+
+namespace weir::site {
+
+std::vector<config::Key> site_keys();
+
+// Checks that one key's fault can't see, because they concern two keys. Throws config::BadSetting.
+void check_together(const config::Settings& settings);
+
+// Where the store and the queue are, from their URLs and the data directory.
+std::filesystem::path store_path(const config::Settings& settings);
+std::filesystem::path queue_path(const config::Settings& settings);
+
+struct Address {
+  std::string host;
+  std::uint16_t port = 0;
+};
+// "127.0.0.1:8080" or "[::1]:8080"; throws config::BadSetting.
+Address parse_address(const std::string& text);
+
+}  // namespace weir::site
