@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "weir/base/id.h"
+#include "weir/http/response.h"
 
 namespace weir::http {
 
@@ -52,9 +53,9 @@ class Request {
   // The value of the cookie, if one came.
   std::optional<std::string_view> cookie(std::string_view name) const;
 
-  // A query parameter, decoded (also "+" as a space); of several the first. A bad escape is a 400.
+  // A query parameter, decoded (also "+" as a space); of several the first.
   std::optional<std::string> query(std::string_view name) const;
-  const std::vector<std::pair<std::string, std::string>>& query_all() const;
+  const std::vector<std::pair<std::string, std::string>>& query_all() const { return parsed_query_; }
 
   // Path parameters, decoded. Asking for one that the route's pattern hasn't is a std::logic_error.
   Id id(std::string_view name) const;
@@ -91,10 +92,11 @@ class Request {
  private:
   std::string_view keep(std::string text);
   void split_path();
+  void split_query();
 
   std::string_view raw_query_;
   std::vector<std::string_view> segments_;
-  mutable std::optional<std::vector<std::pair<std::string, std::string>>> parsed_query_;
+  std::vector<std::pair<std::string, std::string>> parsed_query_;
   std::list<std::string> kept_;  // texts that views above point into; a list never moves them
 };
 
@@ -105,7 +107,6 @@ bool may_change(const Request& request, std::string_view etag);
 // A strong entity tag over the bytes, quotes included. 64 bits of XXH3.
 std::string etag_of(std::string_view bytes);
 
-struct Response;
 // The response with an ETag over its body, or a 304 that carries its headers when the client has that body
 // already.
 Response with_etag(const Request& request, Response response);
