@@ -70,9 +70,10 @@ class ReaderCopy {
   std::int64_t version;
   WallTime published_at, updated_at;
 
-  // The answer's JSON from `{"id":` up to the opening quote of the author's nickname ...
+  // The answer's JSON from `{"id":` up to where the author's nickname comes, a JSON string with its quotes
+  // ...
   std::string_view json_to_nickname() const { return std::string_view(json_).substr(0, split_); }
-  // ... and from the closing quote of the nickname up to `"interaction":`.
+  // ... and from behind the nickname up to where the interaction's object comes. A `}` ends the answer.
   std::string_view json_to_interaction() const { return std::string_view(json_).substr(split_); }
   // The Markdown, made from the JSON at each call: for who renders it once and keeps that.
   std::string content() const;
@@ -94,6 +95,9 @@ struct Place {
   friend bool operator==(const Place&, const Place&) = default;
 };
 
+// Rows that an offset may skip: skipping costs time for each row, which a cursor doesn't.
+inline constexpr std::uint64_t kMaxDepth = 100'000;
+
 // Which part of a list is asked for: the rows behind `after` when it is set, else those from `offset` on.
 template <class After>
 struct Slice {
@@ -108,6 +112,8 @@ using OwnSlice = Slice<Id>;  // an author's list is ordered by id, newest first
 struct Listing {
   std::vector<Summary> items;
   bool more = false;  // there are rows behind the last item
+  // The offset lies within the list, but deeper than kMaxDepth: nothing was read.
+  bool too_deep = false;
   std::optional<std::int64_t> total;
 };
 
@@ -121,6 +127,14 @@ struct ImportedArticle {
 struct Imported {
   Id id = 0;
   bool inserted = false;
+};
+
+enum class Outcome : std::uint8_t { done, not_found, not_author, version_mismatch };
+
+// What a change left: the outcome and, when it was done, the author's copy as it is now.
+struct Changed {
+  Outcome outcome = Outcome::done;
+  Summary article;
 };
 
 // Why a title or a content can't be taken, or nothing. Both must be valid UTF-8 without NUL.

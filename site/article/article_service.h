@@ -11,41 +11,38 @@
 #include <boost/asio/awaitable.hpp>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "site/article/article.h"
+#include "weir/base/clock.h"
 
 namespace weir::site::article {
 
 class ArticleRepository;
 
-enum class Outcome : std::uint8_t { done, not_found, not_author, version_mismatch };
-
-// What a change left: the outcome, and the author's copy as it is now when it was done (without its content
-// where the content didn't change).
-struct Changed {
-  Outcome outcome = Outcome::done;
-  Summary article;
-};
-
 class ArticleService {
  public:
+  static constexpr std::int64_t kReadALot = 1'000;
+
   // How often the articles were read, all together: what decides whether an author is read a lot. Empty: no
   // author is.
   using ReadsOf = std::function<boost::asio::awaitable<std::int64_t>(std::vector<Id> articles)>;
 
-  explicit ArticleService(ArticleRepository& articles, ReadsOf reads_of = {});
+  // What it is given must outlive it.
+  explicit ArticleService(ArticleRepository& articles, ReadsOf reads_of = {},
+                          const Clock& clock = Clock::system());
   ArticleService(const ArticleService&) = delete;
   ArticleService& operator=(const ArticleService&) = delete;
 
   // The author's side. Title and content are as title_fault and content_fault allow.
   boost::asio::awaitable<OwnArticle> create(Id author, std::string title, std::string content);
-  // Changes the author's copy only. With `version`, only while the copy still has it.
+  // Changes the author's copy only. With `versions`, only while the copy has one of them.
   boost::asio::awaitable<Changed> edit(Id author, Id article, std::string title, std::string content,
-                                       std::optional<std::int64_t> version = {});
+                                       std::optional<std::vector<std::int64_t>> versions = {});
   // Copies the author's copy to the readers, in one transaction. Publishing again replaces their copy and
   // keeps the time of the first publication.
   boost::asio::awaitable<Changed> publish(Id author, Id article);
@@ -94,10 +91,11 @@ class ArticleService {
   std::int64_t published_total_now();
 
  private:
-  boost::asio::awaitable<void> publish_ahead(PublishedArticle copy);
+  boost::asio::awaitable<bool> is_read_a_lot(Id author);
 
   ArticleRepository& articles_;
-  ReadsOf reads_of_;
+  const ReadsOf reads_of_;
+  const Clock& clock_;
 };
 
 }  // namespace weir::site::article
