@@ -104,7 +104,7 @@ std::vector<Key> site_keys() {
       key("http.access_log", Kind::text, "errors", "all, errors (5xx and slow requests) or off",
           one_of({"all", "errors", "off"})),
       key("store.url", Kind::text, "sqlite:", "sqlite: or sqlite:PATH", starting_with("sqlite:")),
-      key("cache.local", Kind::size, "256MiB", size + ", at least 1MiB", size_between(1 << 20, 1ULL << 40)),
+      key("cache.local", Kind::size, "256MiB", size + "; 0B turns the local caches off", size_between(0, 1ULL << 40)),
       key("queue.url", Kind::text, "embedded:", "embedded:", one_of({"embedded:"})),
       key("queue.acks", Kind::text, "1", "0, 1 or all", one_of({"0", "1", "all", "-1"})),
       key("queue.partitions", Kind::integer, "8", "a number from 1 to 1024", between(1, 1024)),

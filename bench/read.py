@@ -1,0 +1,81 @@
+"""A hot article of about 1 KiB: Weir, counting every read, against nginx with a static file, gin, and raw epoll."""
+import shutil
+import subprocess
+
+from common import BUILD, ROOT, Weir, folder, free_port, get, in_turn, post, row, running, wrk
+
+ROUNDS = 3
+
+
+def nginx_configuration(where, port):
+    return f"""
+worker_processes 1; daemon off; pid {where}/nginx.pid; error_log {where}/error.log crit;
+events {{ worker_connections 1024; }}
+http {{
+  access_log off; sendfile on; tcp_nopush on; tcp_nodelay on; keepalive_requests 1000000000; open_file_cache max=100;
+  client_body_temp_path {where}/t1; proxy_temp_path {where}/t2; fastcgi_temp_path {where}/t3; uwsgi_temp_path {where}/t4; scgi_temp_path {where}/t5;
+  server {{ listen 127.0.0.1:{port}; location / {{ root {where}/static; default_type application/json; }} }}
+}}
+"""
+
+
+def publish(weir):
+    token = weir.sign_up()
+    made = post(weir.url + "/v1/articles", {"title": "A hot article", "content": "Words of the river. " * 38}, token)["id"]
+    post(f"{weir.url}/v1/articles/{made}/publish", {}, token)
+    return made
+
+
+def gin_peer(where):
+    if not shutil.which("go"):
+        return None
+    target = where / "gin"
+    built = subprocess.run(["go", "build", "-o", str(target), "."], cwd=ROOT / "bench" / "peers" / "gin", capture_output=True)
+    return target if built.returncode == 0 else None
+
+
+def measure():
+    with folder() as where, Weir(where / "data") as weir:
+        made = publish(weir)
+        path = f"/v1/articles/{made}"
+        body = get(weir.url + path)
+        (where / "static/v1/articles").mkdir(parents=True)
+        (where / "static" / path[1:]).write_bytes(body)
+        nginx, epoll, gin = free_port(), free_port(), free_port()
+        (where / "nginx.conf").write_text(nginx_configuration(where, nginx))
+        gin_program = gin_peer(where)
+        loads = {
+            "weir": lambda: wrk(weir.url + path)["rate"],
+            "nginx": lambda: wrk(f"http://127.0.0.1:{nginx}{path}")["rate"],
+            "epoll": lambda: wrk(f"http://127.0.0.1:{epoll}{path}")["rate"],
+        }
+        with running(["nginx", "-p", where, "-c", where / "nginx.conf"], nginx), \
+                running([BUILD / "bench" / "epoll_peer", epoll, where / "static" / path[1:]], epoll):
+            if gin_program:
+                with running([gin_program, f"127.0.0.1:{gin}", where / "static" / path[1:]], gin, env={"GOMAXPROCS": "1", "PATH": "/usr/bin"}):
+                    loads["gin"] = lambda: wrk(f"http://127.0.0.1:{gin}{path}")["rate"]
+                    rates = in_turn(ROUNDS, **loads)
+            else:
+                rates = in_turn(ROUNDS, **loads)
+        rows = [
+            row("hot article read", "requests/s", rates["weir"], "nginx static", rates["nginx"], rates["weir"] / rates["nginx"], 0.9),
+            row("hot article read", "requests/s", rates["weir"], "raw epoll (the limit)", rates["epoll"], rates["weir"] / rates["epoll"]),
+        ]
+        if "gin" in rates:
+            rows.append(row("hot article read", "requests/s", rates["weir"], "gin", rates["gin"], rates["weir"] / rates["gin"], 2.0))
+        else:
+            print("hot article read against gin: not measured, there is no Go toolchain")
+        rows.append(counted(weir, made))
+    return rows
+
+
+def counted(weir, made):
+    """Every answered read is in the counts: the server's own tally of answers against the article's count."""
+    weir.settle()
+    answered = sum(v for k, v in weir.metrics().items() if k.startswith("weir_http_request_duration_seconds_count{")
+                   and 'route="/v1/articles/{id}"' in k and 'method="GET"' in k and ('status="200"' in k))
+    import json
+    import time
+    time.sleep(1)
+    count = json.loads(get(f"{weir.url}/v1/interactions/article/{made}"))["read_count"]
+    return {**row("reads counted of reads answered", "reads", count, "answered", answered, count / answered, 1.0), "ok": count == answered}
