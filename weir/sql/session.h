@@ -10,7 +10,7 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <string_view>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -149,9 +149,10 @@ class Session {
   // For Transaction: levels are counted here, so that a transaction which the store gave up in the middle is
   // noticed before the next statement would run, and last, outside of it.
   void check_not_lost() const;
+  void lose(const Error& error);
   void open_level();
   void close_level(bool commit);
-  void control(std::string_view text);
+  void control(const std::string& text);
 
   std::unique_ptr<detail::Connection> connection_;
   std::unique_ptr<Cache> cache_;

@@ -1,0 +1,65 @@
+#include "weir/sql/migration.h"
+
+#include <string>
+#include <vector>
+
+#include "weir/base/fault.h"
+#include "weir/sql/transaction.h"
+
+namespace weir::sql {
+namespace {
+
+const Query kCreate{
+    "migration", "create",
+    "CREATE TABLE IF NOT EXISTS weir_migrations (module VARCHAR(64) NOT NULL, number INTEGER NOT "
+    "NULL, name VARCHAR(255) NOT NULL, applied_at BIGINT NOT NULL, PRIMARY KEY (module, number))"};
+const Query kApplied{"migration", "list",
+                     "SELECT number, name FROM weir_migrations WHERE module = ? ORDER BY number"};
+const Query kRecord{"migration", "record",
+                    "INSERT INTO weir_migrations (module, number, name, applied_at) VALUES (?, ?, ?, ?)"};
+
+struct Applied {
+  int number;
+  std::string name;
+};
+
+void check_numbers(std::string_view module, std::span<const Migration> migrations) {
+  int expected = 1;
+  for (const Migration& migration : migrations)
+    if (migration.number != expected++)
+      throw Error(ErrorKind::misuse,
+                  "migrations of " + std::string(module) + " must be numbered 1, 2, 3, ..");
+}
+
+// What the store has must be the beginning of what the program has.
+void check_history(std::string_view module, std::span<const Applied> applied,
+                   std::span<const Migration> migrations) {
+  const std::string of_module = "the database's tables of " + std::string(module);
+  if (applied.size() > migrations.size())
+    throw Unusable(of_module + " are at migration " + std::to_string(applied.back().number) +
+                   ", and this program knows only " + std::to_string(migrations.size()) +
+                   ": they were written by a newer version");
+  for (std::size_t i = 0; i < applied.size(); ++i)
+    if (applied[i].number != migrations[i].number || applied[i].name != migrations[i].name)
+      throw Unusable(of_module + " were made by another history: migration " +
+                     std::to_string(applied[i].number) + " was '" + applied[i].name + "' and is '" +
+                     std::string(migrations[i].name) + "' in this program");
+}
+
+}  // namespace
+
+void migrate(Session& session, std::string_view module, std::span<const Migration> migrations, WallTime now) {
+  check_numbers(module, migrations);
+  Transaction transaction(session);
+  session.execute(kCreate);
+  const auto applied = session.all(
+      kApplied, [](const Row& row) { return Applied{row.get<int>(0), row.get<std::string>(1)}; }, module);
+  check_history(module, applied, migrations);
+  for (const Migration& migration : migrations.subspan(applied.size())) {
+    session.script(Query{std::string(module), "migrate", std::string(migration.sql)});
+    session.execute(kRecord, module, migration.number, migration.name, now);
+  }
+  transaction.commit();
+}
+
+}  // namespace weir::sql
