@@ -30,7 +30,7 @@
 namespace weir::sql {
 
 struct Options {
-  std::string path;  // of SQLite's file; its directory must exist
+  std::string path = {};  // of SQLite's file; its directory must exist
   int readers = 4;
   // Reads, and apart from them writes, that may wait for a thread; above it calls throw Unavailable.
   std::size_t max_waiting = 10'000;

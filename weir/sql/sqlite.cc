@@ -41,6 +41,7 @@ bool out_of_space(int number) {
   return number == ENOSPC || number == EDQUOT || number == EFBIG;
 }
 
+// With errno as the failing call left it.
 ErrorKind kind_of(int code, sqlite3* db) {
   switch (code & 0xff) {
     case SQLITE_BUSY:
@@ -63,7 +64,9 @@ ErrorKind kind_of(int code, sqlite3* db) {
       return sqlite3_db_readonly(db, "main") == 1 ? ErrorKind::io : ErrorKind::misuse;
     case SQLITE_IOERR:
     case SQLITE_CANTOPEN:
-      return out_of_space(sqlite3_system_errno(db)) ? ErrorKind::full : ErrorKind::io;
+      // SQLite itself knows ENOSPC as SQLITE_FULL, but neither a quota nor a limit of the file's size; and
+      // its sqlite3_system_errno doesn't know what made a COMMIT fail.
+      return out_of_space(errno) ? ErrorKind::full : ErrorKind::io;
     case SQLITE_NOMEM:
     case SQLITE_PERM:
     case SQLITE_AUTH:
@@ -95,6 +98,7 @@ class SqliteStatement final : public Statement {
   }
 
   bool step() override {
+    errno = 0;  // what is there after a failure is its own
     const int code = sqlite3_step(statement_.get());
     if (code == SQLITE_ROW) return true;
     if (code != SQLITE_DONE) raise(code, db_);
@@ -182,6 +186,7 @@ class SqliteConnection final : public Connection {
   }
 
   void script(const std::string& text) override {
+    errno = 0;
     check(sqlite3_exec(db_.get(), text.c_str(), nullptr, nullptr, nullptr), db_.get());
   }
 
