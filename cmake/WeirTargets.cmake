@@ -81,6 +81,7 @@ function(weir_test NAME)
   weir_precompile(${target} "${ARG_PLAIN}")
   add_test(NAME ${NAME} COMMAND ${target} --gtest_brief=1 --gtest_random_seed=0 --gtest_shuffle=0)
   set_tests_properties(${NAME} PROPERTIES TIMEOUT 300 LABELS unit)
+  set_property(GLOBAL APPEND PROPERTY WEIR_UNIT_TESTS ${target})
 endfunction()
 
 # The CMake package: find_package(weir), then link weir::cache and the like.

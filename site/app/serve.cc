@@ -1,0 +1,106 @@
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <iostream>
+#include <thread>
+
+#include "site/app/commands.h"
+#include "site/app/data_directory.h"
+#include "site/app/site.h"
+#include "site/user/user_handler.h"
+#include "weir/http/server.h"
+#include "weir/telemetry/log.h"
+
+namespace weir::site {
+namespace {
+
+// Files beside the connections: databases, the journal, logs, the listener.
+constexpr rlim_t kOtherFiles = 256;
+constexpr std::chrono::seconds kStopDeadline{10};
+constexpr int kStoppedAtOnce = 130;
+
+void raise_open_files(rlim_t connections) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  const rlim_t wanted = connections + kOtherFiles;
+  if (limit.rlim_cur >= wanted) return;
+  limit.rlim_cur = std::min(wanted, limit.rlim_max);
+  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur < wanted) {
+    log::warn("only {} files may be open: http.max_connections = {} can't be reached", limit.rlim_cur,
+              connections);
+  }
+}
+
+// The signals that end the server, blocked in every thread and taken by `wait` alone.
+class StopSignals {
+ public:
+  StopSignals() {
+    sigemptyset(&set_);
+    sigaddset(&set_, SIGTERM);
+    sigaddset(&set_, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &set_, nullptr);
+    // A peer that has gone and a full disk are errors of the call, not the end of the process.
+    ::signal(SIGPIPE, SIG_IGN);
+    ::signal(SIGXFSZ, SIG_IGN);
+  }
+  void wait() const {
+    int signal = 0;
+    sigwait(&set_, &signal);
+  }
+
+ private:
+  sigset_t set_{};
+};
+
+http::AccessLogLevel access_log(const std::string& level) {
+  if (level == "all") return http::AccessLogLevel::all;
+  return level == "off" ? http::AccessLogLevel::none : http::AccessLogLevel::errors;
+}
+
+http::ServerOptions server_options(const config::Settings& settings) {
+  http::ServerOptions options;
+  options.listen = settings.text("http.listen");
+  options.threads = static_cast<unsigned>(settings.integer("http.threads"));
+  options.max_body = settings.size("http.max_body");
+  options.max_connections = static_cast<std::size_t>(settings.integer("http.max_connections"));
+  options.trusted_proxies = settings.list("http.trusted_proxies");
+  options.cors_origins = settings.list("http.cors_origins");
+  options.head_deadline = settings.duration("http.header_deadline");
+  options.body_deadline = settings.duration("http.request_deadline");
+  options.access_log = access_log(settings.text("http.access_log"));
+  return options;
+}
+
+}  // namespace
+
+int serve(const config::Settings& settings) {
+  const StopSignals signals;
+  raise_open_files(static_cast<rlim_t>(settings.integer("http.max_connections")));
+  const DataDirectory data(settings.text("data"));
+  Site site(settings);
+  Counting counting(settings, site);
+  const http::Server* serving = nullptr;
+  http::Server server(server_options(settings),
+                      routes(site, [&serving] { return serving != nullptr && serving->stopping(); }),
+                      user::authenticator(*site.users));
+  serving = &server;
+  server.start();
+  counting.start();
+  std::cout << "listening on http://" << server.address() << std::endl;
+
+  signals.wait();
+  std::thread([&signals] {
+    signals.wait();
+    ::_exit(kStoppedAtOnce);
+  }).detach();
+  log::info("stopping");
+  server.stop(kStopDeadline);
+  counting.stop();
+  site.stop();
+  return 0;
+}
+
+}  // namespace weir::site
