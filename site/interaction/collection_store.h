@@ -15,7 +15,7 @@
 
 namespace weir::site::interaction {
 
-enum class FolderOutcome : std::uint8_t { done, not_found, is_default, too_many };
+enum class FolderOutcome : std::uint8_t { done, not_found, is_default };
 
 class CollectionStore {
  public:
@@ -38,7 +38,6 @@ class CollectionStore {
 
   // By id: the default folder, which is made when it is missing, comes first.
   boost::asio::awaitable<Listing<Folder>> folders(Id user, FolderSlice slice, WallTime now);
-  boost::asio::awaitable<std::optional<Folder>> folder(Id user, Id folder);
   // Nothing when the user has kMaxFolders.
   boost::asio::awaitable<std::optional<Folder>> create(Id user, std::string name, WallTime now);
   // Nothing when the user has no such folder.

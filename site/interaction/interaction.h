@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "weir/base/clock.h"
@@ -95,6 +96,27 @@ struct Listing {
   std::vector<T> items;
   bool more = false;  // there are rows behind the last item
   std::optional<std::int64_t> total;
+};
+// Of rows that were asked for with one more than the limit, which tells whether there are more.
+template <class T>
+Listing<T> listing_of(std::vector<T> rows, std::int64_t limit) {
+  Listing<T> listing;
+  listing.more = std::cmp_greater(rows.size(), limit);
+  if (listing.more) rows.resize(static_cast<std::size_t>(limit));
+  listing.items = std::move(rows);
+  return listing;
+}
+
+// A like that is written in bulk, by seeding.
+struct Like {
+  Id user_id = 0;
+  Id biz_id = 0;
+  WallTime at{};
+};
+// Likes that a thing brought along from elsewhere, whose givers aren't known here.
+struct ImportedLikes {
+  Id biz_id = 0;
+  std::int64_t likes = 0;
 };
 
 // "1 to 64 characters": why a name can't be one, or nothing.

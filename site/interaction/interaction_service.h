@@ -34,15 +34,11 @@ class Inbox;
 namespace weir::site::interaction {
 
 class InteractionRepository;
-struct Like;
-struct ImportedLikes;
-enum class FolderOutcome : std::uint8_t;
 
 enum class Outcome : std::uint8_t {
   done,
   not_found,   // there is no such thing, or the folder isn't this user's
   is_default,  // the default folder can't be deleted
-  too_many,    // the user has as many folders as one may have
 };
 
 class InteractionService {

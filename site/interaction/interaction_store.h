@@ -22,18 +22,6 @@
 
 namespace weir::site::interaction {
 
-// A like that is written in bulk, by seeding.
-struct Like {
-  Id user_id = 0;
-  Id biz_id = 0;
-  WallTime at{};
-};
-// Likes that a thing brought along from elsewhere, whose givers aren't known here.
-struct ImportedLikes {
-  Id biz_id = 0;
-  std::int64_t likes = 0;
-};
-
 class InteractionStore {
  public:
   // Rows of one transaction in bulk, so that other writes don't wait long.
