@@ -53,7 +53,8 @@ class InteractionService {
     Titles titles;  // empty: nothing has a title
   };
 
-  InteractionService(InteractionRepository& interactions, queue::Producer& producer, Doors doors = {},
+  // Without a producer (in commands, which don't open the journal) no read can be recorded.
+  InteractionService(InteractionRepository& interactions, queue::Producer* producer, Doors doors = {},
                      const Clock& clock = Clock::system());
   InteractionService(const InteractionService&) = delete;
   InteractionService& operator=(const InteractionService&) = delete;
@@ -140,7 +141,7 @@ class InteractionService {
   boost::asio::awaitable<std::vector<TitledEntry>> with_titles(std::vector<Entry> entries);
 
   InteractionRepository& interactions_;
-  queue::Producer& producer_;
+  queue::Producer* producer_;
   const Doors doors_;
   const Clock& clock_;
 };

@@ -1,0 +1,87 @@
+// RankingRepository: where rankings and what they are made of come from. The edition that readers see is in
+// memory, read without a lock; the store has the last good one.
+//
+// Thread-safe. What blocks ends in _now and is for jobs, never for I/O threads.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "site/article/article_service.h"
+#include "site/interaction/interaction_service.h"
+#include "site/ranking/ranking.h"
+#include "site/ranking/ranking_store.h"
+#include "weir/cache/read_through.h"
+#include "weir/ranking/board.h"
+
+namespace weir::site::ranking {
+
+// What a ranking is made of.
+struct Sources {
+  // Up to `count` candidates behind `after` (from the newest when empty) that are not older than
+  // `not_before`, newest first. Blocks.
+  std::function<std::vector<Candidate>(std::optional<Candidate> after, std::size_t count,
+                                       WallTime not_before)>
+      next_batch;
+  // How much each is liked, in their order, by one query. Blocks.
+  std::function<std::vector<std::int64_t>(std::span<const Id>)> like_counts;
+  // What readers see of each, in the order asked; those that aren't there any more are left out.
+  std::function<boost::asio::awaitable<std::vector<article::Summary>>(std::vector<Id>)> summaries;
+};
+Sources sources_of(article::ArticleService& articles, interaction::InteractionService& interactions);
+
+class RankingRepository {
+ public:
+  using Board = weir::ranking::Board<Ranking>;
+
+  // How long a front page may still show what was withdrawn or renamed. It spares the store: however many ask
+  // for the hot list, it is asked for the titles once in this time.
+  static constexpr std::chrono::milliseconds kSummaryTtl{1'000};
+
+  // Loads the last saved edition; blocks. Loads run on `loads`. The store must outlive the repository; the
+  // sources are not called before the first use.
+  RankingRepository(RankingStore& store, Sources sources, boost::asio::any_io_executor loads,
+                    const Clock& clock = Clock::system());
+
+  Board::Edition edition() const { return board_.read(); }
+  // The summaries of the edition's items that are still there, in their order.
+  boost::asio::awaitable<std::shared_ptr<const std::vector<article::Summary>>> summaries(
+      Board::Edition edition);
+
+  std::vector<Candidate> next_batch_now(std::optional<Candidate> after, std::size_t count,
+                                        WallTime not_before) const {
+    return sources_.next_batch(after, count, not_before);
+  }
+  std::vector<std::int64_t> like_counts_now(std::span<const Id> ids) const {
+    return sources_.like_counts(ids);
+  }
+
+  // Saves the ranking, then shows it.
+  void publish_now(Ranking ranking, WallTime computed_at);
+  // A refresh failed: readers keep what they have, and are told.
+  void mark_stale() { board_.mark_stale(); }
+  // Shows what another process has saved meanwhile; says whether there was something.
+  bool look_now();
+
+  // Ends the waits for summaries; see cache::ReadThrough::stop.
+  void stop() { summaries_.stop(); }
+
+ private:
+  using Summaries = std::vector<article::Summary>;
+  using SummaryCache = cache::ReadThrough<std::uint64_t, Summaries>;
+
+  boost::asio::awaitable<std::optional<Summaries>> load_summaries(std::uint64_t version);
+
+  RankingStore& store_;
+  const Sources sources_;
+  Board board_;
+  SummaryCache summaries_;  // by the edition's version
+};
+
+}  // namespace weir::site::ranking
