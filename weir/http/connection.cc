@@ -1,0 +1,372 @@
+#include "weir/http/connection.h"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/deferred.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/write.hpp>
+
+#include "weir/telemetry/log.h"
+
+namespace weir::http {
+namespace {
+
+namespace asio = boost::asio;
+
+// `deferred` lets the awaiting coroutine start the operation itself; use_awaitable would make a frame for
+// each.
+constexpr auto kAwait = asio::as_tuple(asio::deferred);
+
+// A read is worth its system call only with some room.
+constexpr std::size_t kHeadRoom = 1 << 10, kBodyRoom = 16 << 10;
+// The line that begins a chunk, with its extensions, and the trailers behind the last.
+constexpr std::size_t kMaxChunkHead = 4 << 10;
+// Pipelined answers wait for each other up to this size.
+constexpr std::size_t kMaxBatch = 64 << 10;
+// A client may take a large answer at this rate at least, in bytes per second.
+constexpr std::size_t kSlowestClient = 16 << 10;
+// What a refused client may still send before it reads the answer.
+constexpr std::size_t kMaxLingerBytes = 16 << 20;
+constexpr std::chrono::milliseconds kMaxLinger{2000};
+// A body's memory is kept for the next request up to this size.
+constexpr std::size_t kKeptBody = 64 << 10;
+
+}  // namespace
+
+void Connection::start(Worker& worker, Socket socket, bool too_many) {
+  auto self = std::make_shared<Connection>(worker, std::move(socket), too_many);
+  auto slot = self->cancel_.slot();
+  asio::co_spawn(
+      worker.context, [self]() { return self->run(); },
+      asio::bind_cancellation_slot(slot, [self](const std::exception_ptr& error) {
+        // Nothing of the connection may outlive it, and its timer would.
+        boost::system::error_code ignored;
+        self->timer_.cancel();
+        self->socket_.close(ignored);
+        try {
+          if (error) std::rethrow_exception(error);
+        } catch (const std::exception& e) {
+          telemetry::swallowed("http.connection", e);
+        }
+      }));
+}
+
+Connection::Connection(Worker& worker, Socket socket, bool too_many)
+    : worker_(worker),
+      options_(worker.shared.options),
+      socket_(std::move(socket)),
+      timer_(worker.context),
+      too_many_(too_many) {
+  worker_.shared.opened();
+}
+
+Connection::~Connection() {
+  if (joined_) worker_.connections.erase(place_);
+  worker_.shared.closed();
+}
+
+void Connection::join() {
+  place_ = worker_.connections.insert(worker_.connections.end(), this);
+  joined_ = true;
+  boost::system::error_code ignored;
+  socket_.non_blocking(true, ignored);
+  socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
+  const auto endpoint = socket_.remote_endpoint(ignored);
+  peer_ = endpoint.address().to_string();
+  behind_proxy_ = worker_.shared.proxies.trusted(endpoint.address());
+}
+
+asio::awaitable<void> Connection::run() {
+  join();
+  if (too_many_) co_return co_await refuse(unavailable("Too many connections are open."));
+  for (;;) {
+    HeadScanner scanner(worker_.shared.head_limits);
+    auto state = scanner.scan(input_.unread());
+    while (state == HeadScanner::State::more) {
+      if (!write_now() && !co_await write_rest()) co_return;
+      if (!await_bytes()) co_return;
+      const auto [error, count] = co_await socket_.async_read_some(input_.room(kHeadRoom), kAwait);
+      if (error || expired_) {
+        if (!expired_ || phase_ == Phase::idle) co_return;
+        co_return co_await refuse({408, "request_timeout", "The head took too long to come."});
+      }
+      input_.received(count);
+      state = scanner.scan(input_.unread());
+    }
+    if (state != HeadScanner::State::complete) co_return co_await refuse(problem_of(state));
+    if (auto problem = parse_head(scanner)) co_return co_await refuse(std::move(*problem));
+    if (!parser_->is_done() && !co_await read_body()) co_return;
+
+    Dispatcher::Plan plan = begin_request();
+    Response response = plan.answer ? std::move(*plan.answer) : Response();
+    if (!plan.answer) {
+      if (!output_.empty()) write_if_suspended();
+      enter(Phase::handling, options_.request_deadline);
+      std::exception_ptr error;
+      try {
+        response = co_await plan.entry->route.handler(request_);
+      } catch (...) {
+        error = std::current_exception();
+      }
+      if (expired_) co_await asio::this_coro::reset_cancellation_state();
+      if (error) {
+        response = expired_ ? unavailable("This took too long.").response()
+                            : Dispatcher::failed(request_, plan.label, error);
+      }
+    }
+    phase_ = Phase::busy;
+    const bool keep_alive = finish_request(std::move(response), plan.label);
+    if (keep_alive && !output_.full() && output_.size() < kMaxBatch) continue;
+    if (!write_now() && !co_await write_rest()) co_return;
+    if (!keep_alive) co_return co_await linger();
+  }
+}
+
+// Sets the phase for a read that may bring the rest of a head, or a new one; false when there is nothing to
+// wait for.
+bool Connection::await_bytes() {
+  if (input_.unread().empty()) {
+    if (worker_.draining) return false;
+    enter(Phase::idle, options_.idle_deadline);
+  } else if (phase_ != Phase::head) {
+    enter(Phase::head, options_.head_deadline);
+  }
+  return true;
+}
+
+std::optional<Problem> Connection::parse_head(const HeadScanner& scanner) {
+  parser_.emplace(request_, options_.max_body);
+  parser_->header_limit(static_cast<std::uint32_t>(options_.max_head));
+  const std::string_view head = input_.unread().substr(scanner.begin(), scanner.end() - scanner.begin());
+  boost::system::error_code error;
+  parser_->put(asio::buffer(head), error);
+  message_end_ = scanner.end();
+  if (error) return RequestParser::problem_of(error);
+  return parser_->fault();
+}
+
+asio::awaitable<bool> Connection::read_body() {
+  const std::size_t head_end = message_end_;
+  if (!parser_->expectation().empty() && !parser_->http_1_0() && input_.unread().size() == head_end) {
+    output_.text() += "HTTP/1.1 100 Continue\r\n\r\n";
+  }
+  if (!write_now() && !co_await write_rest()) co_return false;
+  enter(Phase::body, options_.body_deadline);
+  for (;;) {
+    boost::system::error_code error;
+    while (!error && !parser_->is_done() && message_end_ < input_.unread().size()) {
+      message_end_ += parser_->put(asio::buffer(input_.unread().substr(message_end_)), error);
+    }
+    if (parser_->is_done() && !error) co_return true;
+    if (error && error != boost::beast::http::error::need_more) {
+      co_await refuse(RequestParser::problem_of(error));
+      co_return false;
+    }
+    // What is parsed has been copied to the body; the head stays where the request's views find it.
+    input_.erase(head_end, message_end_);
+    message_end_ = head_end;
+    if (input_.unread().size() - head_end > kMaxChunkHead) {
+      co_await refuse({400, "bad_request", "The head of a chunk is too long."});
+      co_return false;
+    }
+    const char* const before = input_.unread().data();
+    const auto room = input_.room(kBodyRoom);
+    if (input_.unread().data() != before) parser_->rebase(before, input_.unread().data());
+    const auto [failure, count] = co_await socket_.async_read_some(room, kAwait);
+    if (expired_) co_await refuse({408, "request_timeout", "The body took too long to come."});
+    if (failure || expired_) co_return false;
+    input_.received(count);
+  }
+}
+
+Dispatcher::Plan Connection::begin_request() {
+  started_ = std::chrono::steady_clock::now();
+  request_.peer = peer_;
+  if (behind_proxy_) worker_.shared.proxies.look_behind(request_);
+  take_request_id();
+  try {
+    request_.set_target(parser_->method(), parser_->target());
+  } catch (const Problem& problem) {
+    Dispatcher::Plan plan;
+    plan.answer = problem.response();
+    return plan;
+  }
+  return worker_.shared.dispatcher.plan(request_);
+}
+
+// A client's id is taken over if it can't hurt a log or a header.
+void Connection::take_request_id() {
+  constexpr std::size_t kMaxRequestId = 64;
+  const auto sent = request_.header("X-Request-Id");
+  const bool sane =
+      sent && !sent->empty() && sent->size() <= kMaxRequestId &&
+      sent->find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") ==
+          std::string_view::npos;
+  if (sane) {
+    request_.request_id = *sent;
+  } else {
+    worker_.make_request_id(request_.request_id);
+  }
+}
+
+// Puts the answer into the output; tells whether another request may follow.
+bool Connection::finish_request(Response response, std::string_view label) {
+  const bool keep_alive = parser_->keep_alive() && !worker_.draining;
+  worker_.shared.dispatcher.allow_origin(request_, response);
+  if (!has_safe_headers(response)) {
+    log::error("{} {} answered a header with control characters (request {})", request_.method, label,
+               request_.request_id);
+    response = Problem(500, "internal_error", "Something went wrong here; it has been noted.").response();
+  }
+  const unsigned status = response.status;
+  const std::size_t bytes = response.payload().size();
+  append(std::move(response), keep_alive);
+  record(label, status, bytes);
+  request_.clear();  // before the bytes that its views point into
+  parser_.reset();
+  input_.consume(message_end_);
+  if (request_.body.capacity() > kKeptBody) request_.body = std::string();
+  return keep_alive;
+}
+
+void Connection::append(Response response, bool keep_alive) {
+  append_head(output_.text(), response,
+              {.date = worker_.date.at(worker_.shared.clock.now()),
+               .request_id = request_.request_id,
+               .keep_alive = keep_alive,
+               .http_1_0 = parser_ && parser_->http_1_0()});
+  if (request_.method != "HEAD" && response.status != 204 && response.status != 304)
+    output_.append_body(response);
+}
+
+void Connection::record(std::string_view label, unsigned status, std::size_t bytes) {
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
+  worker_.observe(label, request_.method, status, seconds);
+  if (options_.access_log == AccessLogLevel::none ||
+      (options_.access_log == AccessLogLevel::errors && status < 500))
+    return;
+  worker_.shared.access_log->add(worker_.number,
+                                 {.method = std::string(request_.method),
+                                  .path = std::string(request_.path),
+                                  .peer = request_.peer,
+                                  .request_id = request_.request_id,
+                                  .route = label,
+                                  .status = status,
+                                  .bytes = bytes,
+                                  .seconds = seconds,
+                                  .user_id = request_.principal ? request_.principal->user_id : 0});
+}
+
+// Answers what can't be served and closes: where the next request would begin is not known any more.
+asio::awaitable<void> Connection::refuse(Problem problem) {
+  started_ = std::chrono::steady_clock::now();
+  request_.method = {};
+  take_request_id();
+  append(problem.response(), false);
+  record("none", problem.status(), 0);
+  if (write_now() || co_await write_rest()) co_await linger();
+}
+
+// Sends what the socket takes at once; true when nothing is left.
+bool Connection::write_now() {
+  while (!output_.empty() && !broken_) {
+    boost::system::error_code error;
+    const auto buffers = output_.buffers();
+    const std::size_t count =
+        buffers[1].size() == 0 ? socket_.write_some(buffers[0], error) : socket_.write_some(buffers, error);
+    if (error == asio::error::would_block || error == asio::error::try_again) return false;
+    broken_ = static_cast<bool>(error);
+    output_.sent(count);
+  }
+  return !broken_;
+}
+
+// Sends the rest as the client takes it; false when the connection is no use any more.
+asio::awaitable<bool> Connection::write_rest() {
+  if (broken_) co_return false;
+  const auto extra = std::chrono::seconds(output_.size() / kSlowestClient);
+  enter(Phase::writing, options_.write_deadline + extra);
+  while (!output_.empty()) {
+    const auto [error, count] = co_await socket_.async_write_some(output_.buffers(), kAwait);
+    if (error || expired_) {
+      broken_ = true;
+      co_return false;
+    }
+    output_.sent(count);
+  }
+  phase_ = Phase::busy;
+  co_return true;
+}
+
+// Answers to earlier pipelined requests shouldn't wait for a handler that waits. This runs only once the
+// handler has suspended; when it ends without, its answer leaves with theirs.
+void Connection::write_if_suspended() {
+  asio::post(worker_.context, [self = shared_from_this()] {
+    if (self->phase_ == Phase::handling) self->write_now();
+  });
+}
+
+// Closing while the client still sends would reset the connection, and the client might never see the answer.
+// So: say that nothing more will come, and let it end.
+asio::awaitable<void> Connection::linger() {
+  boost::system::error_code ignored;
+  socket_.shutdown(Socket::shutdown_send, ignored);
+  enter(Phase::lingering, kMaxLinger);
+  for (std::size_t discarded = 0; discarded < kMaxLingerBytes;) {
+    input_.consume(input_.unread().size());
+    const auto [error, count] = co_await socket_.async_read_some(input_.room(kHeadRoom), kAwait);
+    if (error || expired_) co_return;
+    discarded += count;
+  }
+}
+
+void Connection::drain() {
+  boost::system::error_code ignored;
+  if (phase_ == Phase::idle) socket_.cancel(ignored);
+}
+
+void Connection::cut() {
+  expire();
+  boost::system::error_code ignored;
+  if (phase_ != Phase::handling) socket_.close(ignored);
+}
+
+void Connection::enter(Phase phase, std::chrono::milliseconds allowed) {
+  phase_ = phase;
+  expired_ = false;
+  deadline_ = std::chrono::steady_clock::now() + allowed;
+  if (deadline_ < armed_for_) schedule(deadline_);
+}
+
+void Connection::schedule(Time at) {
+  armed_for_ = at;
+  timer_.expires_at(at);
+  timer_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+    if (!error) self->on_timer();
+  });
+}
+
+void Connection::on_timer() {
+  armed_for_ = Time::max();
+  if (!socket_.is_open()) return;
+  if (std::chrono::steady_clock::now() < deadline_) {
+    schedule(deadline_);
+  } else {
+    expire();
+  }
+}
+
+void Connection::expire() {
+  expired_ = true;
+  deadline_ = Time::max();
+  if (phase_ == Phase::handling) {
+    cancel_.emit(asio::cancellation_type::terminal);
+  } else {
+    boost::system::error_code ignored;
+    socket_.cancel(ignored);
+  }
+}
+
+}  // namespace weir::http
