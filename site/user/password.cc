@@ -51,7 +51,7 @@ boost::asio::awaitable<std::optional<std::string>> PasswordHasher::hash(std::str
 
 boost::asio::awaitable<bool> PasswordHasher::verify(std::optional<std::string> hash, std::string password) {
   const bool known = hash.has_value();
-  auto work = [hash = known ? std::move(*hash) : nobodys_hash_, password = std::move(password), known] {
+  auto work = [hash = std::move(hash).value_or(nobodys_hash_), password = std::move(password), known] {
     return verify_now(hash, password) && known;
   };
   co_return co_await offload(pool_, std::move(work));
@@ -69,9 +69,9 @@ std::string PasswordHasher::hash_now(std::string_view password) {
 bool PasswordHasher::verify_now(const std::string& hash, std::string_view password) {
   start_sodium();
   // Longer ones can't have been set; they aren't worth the hashing of megabytes.
-  const std::size_t size = std::min(password.size(), kMaxPasswordBytes + 1);
+  const auto looked_at = password.substr(0, kMaxPasswordBytes + 1);
   errno = 0;
-  if (crypto_pwhash_str_verify(hash.c_str(), password.data(), size) == 0) return true;
+  if (crypto_pwhash_str_verify(hash.c_str(), looked_at.data(), looked_at.size()) == 0) return true;
   if (errno == ENOMEM) throw Unavailable("no memory to check a password");
   return false;
 }
