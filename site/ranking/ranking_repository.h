@@ -36,6 +36,11 @@ struct Sources {
 };
 Sources sources_of(article::ArticleService& articles, interaction::InteractionService& interactions);
 
+struct Listed {
+  Ranked ranked;
+  article::Summary article;
+};
+
 class RankingRepository {
  public:
   using Board = weir::ranking::Board<Ranking>;
@@ -50,9 +55,9 @@ class RankingRepository {
                     const Clock& clock = Clock::system());
 
   Board::Edition edition() const { return board_.read(); }
-  // The summaries of the edition's items that are still there, in their order.
-  boost::asio::awaitable<std::shared_ptr<const std::vector<article::Summary>>> summaries(
-      Board::Edition edition);
+  // The items of that edition that readers can still see, best first. When another edition has come meanwhile
+  // it may be that one's.
+  boost::asio::awaitable<std::shared_ptr<const std::vector<Listed>>> listed(std::uint64_t version);
 
   std::vector<Candidate> next_batch_now(std::optional<Candidate> after, std::size_t count,
                                         WallTime not_before) const {
@@ -70,18 +75,17 @@ class RankingRepository {
   bool look_now();
 
   // Ends the waits for summaries; see cache::ReadThrough::stop.
-  void stop() { summaries_.stop(); }
+  void stop() { listings_.stop(); }
 
  private:
-  using Summaries = std::vector<article::Summary>;
-  using SummaryCache = cache::ReadThrough<std::uint64_t, Summaries>;
+  using Listing = std::vector<Listed>;
 
-  boost::asio::awaitable<std::optional<Summaries>> load_summaries(std::uint64_t version);
+  boost::asio::awaitable<std::optional<Listing>> load_listing();
 
   RankingStore& store_;
   const Sources sources_;
   Board board_;
-  SummaryCache summaries_;  // by the edition's version
+  cache::ReadThrough<std::uint64_t, Listing> listings_;  // by the edition's version
 };
 
 }  // namespace weir::site::ranking
