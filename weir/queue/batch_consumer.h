@@ -20,9 +20,11 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <exception>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -77,11 +79,17 @@ class BatchConsumer {
   void stop();
 
  private:
+  class Source;
   class Worker;
+
+  // False when the consumer stops meanwhile.
+  bool pause(std::chrono::milliseconds time);
 
   EmbeddedQueue& queue_;
   const Options options_;
   const Handler handler_;
+  std::mutex mutex_;
+  std::condition_variable stopped_;
   std::atomic<bool> stopping_{false};
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<std::thread> threads_;

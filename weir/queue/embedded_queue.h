@@ -105,15 +105,16 @@ class EmbeddedQueue {
  private:
   struct Topic;
   struct State;
+  static constexpr int kReaders = 2;
 
-  Topic& known_topic(sql::Session& session, const std::string& topic);
-  std::shared_ptr<Topic> find_topic(const std::string& topic);
+  std::shared_ptr<Topic> topic(std::string_view name);
   void refresh_ends();
   void keep_house();
 
-  Options options_;
-  std::shared_ptr<State> state_;
+  const Options options_;
+  const std::unique_ptr<State> state_;
   sql::Database database_;
+  telemetry::ScrapeHook lag_hook_;
   std::thread housekeeper_;
 };
 

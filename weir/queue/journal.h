@@ -31,6 +31,7 @@
 
 #include "weir/base/hash.h"
 #include "weir/queue/event.h"
+#include "weir/queue/segment_file.h"
 #include "weir/telemetry/metrics.h"
 
 namespace weir::queue {
@@ -82,9 +83,18 @@ class Journal {
   Position end() const { return end_.load(std::memory_order_acquire); }
 
  private:
-  struct Segment;
+  struct Segment {
+    std::uint32_t number;
+    std::uint32_t generation;
+    std::uint32_t written;   // where its records end; of a recovered one, at least
+    std::uint32_t read;      // the reader's own: what it has taken
+    std::uint32_t released;  // what the queue has
+    bool recovered;          // from an earlier process: not all of it need be whole
+    bool closed;             // no more is written to it
+    bool finished = false;   // the reader's own: nothing is left to take
+  };
   struct Topic {
-    explicit Topic(const std::string& name, std::uint32_t lanes);
+    Topic(const std::string& name, std::uint32_t lanes);
     std::vector<std::uint64_t> next_sequence;  // by lane
     telemetry::Counter dropped;
   };
@@ -93,35 +103,40 @@ class Journal {
     std::size_t operator()(std::string_view text) const { return hash64(text); }
   };
 
-  void open_file();
-  void recover(std::uint32_t segment);
-  void map();
+  void take_over();
+  void recover(std::uint32_t number);
+  std::uint32_t newest_generation_in(std::uint32_t number) const;
   Topic& topic(std::string_view name);
-  bool next_segment();
-  bool skip_damage(Segment& segment);
-  void take(Segment& segment, std::vector<Record>& out, std::size_t max_records, std::size_t& bytes_left);
-  std::byte* base(std::uint32_t segment) const;
+  bool room_for(std::size_t length);
+  Position copy(const Event& event, Topic& topic, std::uint32_t lane, std::size_t length);
+  void take(Segment& segment, std::uint32_t written, std::vector<Record>& out, std::size_t max_records,
+            std::size_t& bytes_left);
+  bool skip_damage(Segment& segment, std::uint32_t written);
+  void report_damage(const Segment& segment, std::uint32_t until);
 
   const Options options_;
   const std::uint64_t producer_;
-  std::uint32_t segment_size_ = 0;
-  std::uint32_t segment_count_ = 0;
-  int file_ = -1;
-  std::byte* memory_ = nullptr;
 
-  mutable std::mutex mutex_;  // guards all down to the reader's part
+  mutable std::mutex mutex_;  // guards all down to the reader's own
+  SegmentFile file_;
   std::unordered_map<std::string, Topic, TextHash, std::equal_to<>> topics_;
-  std::vector<std::unique_ptr<Segment>> segments_;  // by number; null: not allocated yet
-  std::vector<std::uint32_t> free_;                 // a stack
-  std::deque<std::uint32_t> active_;                // oldest first; the last is written to if writing_
-  bool writing_ = false;
+  std::vector<std::uint32_t> free_;   // numbers, a stack
+  bool recovered_ = false;            // the segments that were there have been looked at
+  std::uint32_t known_segments_ = 0;  // so many of the file are free or active
+  // Oldest first; the last one is written to unless it is closed. The reader alone removes.
+  std::deque<std::unique_ptr<Segment>> active_;
   std::uint32_t last_generation_ = 0;
 
   std::atomic<Position> end_{0};
   std::atomic<bool> degraded_{false};
 
   // The reader's own.
-  std::vector<std::uint32_t> reading_;
+  struct Seen {
+    Segment* segment;
+    std::uint32_t written;
+    bool closed;
+  };
+  std::vector<Seen> seen_;
   Position read_position_ = 0;
   telemetry::Counter damaged_;
 };

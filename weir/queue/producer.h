@@ -5,12 +5,11 @@
 // Events that an earlier process left in the journal are sent first, with the ids that they had.
 #pragma once
 
-#include <atomic>
 #include <boost/asio/awaitable.hpp>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
+#include <exception>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -67,23 +66,25 @@ class Producer {
   };
 
   void run();
-  bool send_batch();
-  void rest(bool sent_all);
-  void complete(Journal::Position upto, std::exception_ptr error);
-  bool wait_for(Journal::Position position, Completion done);
+  bool send();
+  bool rest(bool all_sent);
+  void move_to(Journal::Position position);
+  void complete(Journal::Position upto, const std::exception_ptr& error);
+  void wait_for(Journal::Position position, Completion done);
 
   Journal& journal_;
   EmbeddedQueue& queue_;
   const Options options_;
 
-  std::mutex mutex_;
+  std::mutex mutex_;               // guards all down to the sender's own
   std::condition_variable wake_;   // the sender
   std::condition_variable moved_;  // those who flush
   std::vector<Waiter> waiters_;
+  Journal::Position sent_ = 0;
+  bool hurry_ = false;  // somebody waits
   bool stopping_ = false;
-  bool hurry_ = false;
+  bool ended_ = false;  // nothing will be sent any more
   std::chrono::steady_clock::time_point stop_by_{};
-  std::atomic<Journal::Position> sent_{0};
 
   std::vector<Record> records_;  // the sender's own
   std::thread sender_;
