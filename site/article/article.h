@@ -103,7 +103,7 @@ template <class After>
 struct Slice {
   std::size_t limit = 20;
   std::uint64_t offset = 0;
-  std::optional<After> after;
+  std::optional<After> after{};
   bool with_total = false;
 };
 using NewestSlice = Slice<Place>;

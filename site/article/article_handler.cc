@@ -331,8 +331,11 @@ void add_writing(http::Router& router, const std::shared_ptr<Routes>& routes) {
 
   http::Doc edit = change_doc("Change my copy; readers see it when I publish it again");
   edit.request_schema = "ArticleText";
-  edit.query = {
-      {.name = "If-Match", .description = "The version that this change is based on.", .in = "header"}};
+  http::Parameter if_match;
+  if_match.name = "If-Match";
+  if_match.description = "The ETag of the version that this change is based on.";
+  if_match.in = "header";
+  edit.query = {std::move(if_match)};
   edit.problems = {403, 404, 412, 422};
   router.add({"PUT", "/v1/articles/{id}", http::Access::user, call(routes, &Routes::edit), edit});
 
