@@ -64,6 +64,7 @@ void Database::State::start() {
   // creates the file and turns its log on.
   auto write_session = open_session(options, true);
   std::vector<std::unique_ptr<Session>> read_sessions;
+  read_sessions.reserve(static_cast<std::size_t>(options.readers));
   for (int i = 0; i < options.readers; ++i) read_sessions.push_back(open_session(options, false));
   writer = thread("-write", std::move(write_session), &State::write_loop);
   for (auto& session : read_sessions)

@@ -173,6 +173,7 @@ TEST_F(DatabaseConcurrency, OneFailingWriteDoesntHurtItsGroup) {
   open();
   const auto before = database->stats().transactions;
   std::vector<std::function<void(Session&)>> functions;
+  functions.reserve(20);
   for (int i = 0; i < 20; ++i)
     functions.emplace_back([i](Session& session) {
       session.execute(kInsert, i, i);

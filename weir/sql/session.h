@@ -39,7 +39,7 @@ class Session {
   // A session keeps this many prepared statements, and texts of so many bytes in sum, forgetting those that
   // were not used for longest. Preparing again costs about 10 us.
   static constexpr std::size_t kMaxPrepared = 128;
-  static constexpr std::size_t kMaxPreparedBytes = 256 * 1024;
+  static constexpr std::size_t kMaxPreparedBytes = std::size_t{256} * 1024;
 
   explicit Session(std::unique_ptr<detail::Connection> connection);
   ~Session();
