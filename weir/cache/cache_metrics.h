@@ -1,0 +1,44 @@
+// CacheMetrics: what a ReadThrough tells about itself. All series are there, at 0, from the start.
+//
+// What the hot path counts (hits of the local cache) is kept by the local cache under the locks it holds
+// anyway and carried over before each scrape.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+
+#include "weir/cache/local_cache.h"
+#include "weir/telemetry/metrics.h"
+
+namespace weir::cache {
+
+// The handles, weir_cache_lookups_total{cache,level,result} by level and result.
+struct CacheMetrics {
+  explicit CacheMetrics(const std::string& cache);
+
+  telemetry::Counter local_hit, local_negative_hit, local_stale_hit, local_miss;
+  telemetry::Counter filtered, filter_error;
+  telemetry::Counter store_hit, store_miss, store_error;
+  telemetry::Counter load_ok, load_absent, load_error, load_timeout;  // weir_cache_loads_total{cache,outcome}
+  telemetry::Counter coalesced;  // weir_cache_coalesced_total{cache}: reads that joined another's load
+  telemetry::Counter
+      refused_fills;             // weir_cache_refused_fills_total{cache}: a write came between, or too heavy
+  telemetry::Counter evictions;  // weir_cache_evictions_total{cache}
+  telemetry::Gauge entries, weight;  // weir_cache_entries, weir_cache_weight_bytes{cache}
+};
+
+// Carries a local cache's own sums over into the metrics. Thread-safe.
+class StatsPublisher {
+ public:
+  explicit StatsPublisher(CacheMetrics& metrics) : metrics_(metrics) {}
+  void publish(const LocalCacheStats& now, std::size_t entries, std::size_t weight);
+
+ private:
+  CacheMetrics& metrics_;
+  std::mutex mutex_;
+  LocalCacheStats told_;
+};
+
+}  // namespace weir::cache
