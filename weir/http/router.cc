@@ -137,9 +137,11 @@ struct Router::Table {
   Node root;
   std::vector<std::unique_ptr<Entry>> entries;
   std::map<std::string, boost::json::value> schemas;
+  std::vector<std::function<void()>> on_stop;
 };
 
-Router::Router() : table_(std::make_unique<Table>()) {}
+Router::Router() : table_(std::make_shared<Table>()) {}
+Router::Router(std::shared_ptr<Table> table) : table_(std::move(table)) {}
 Router::~Router() = default;
 Router::Router(Router&&) noexcept = default;
 Router& Router::operator=(Router&&) noexcept = default;
@@ -194,6 +196,22 @@ Router::Match Router::find(Request& request) const {
         {segment.text, text, segment.kind == ParamKind::id ? parse_id(text).value_or(0) : 0});
   }
   return {entry, &node->allow, entry->label};
+}
+
+void Router::on_stop(std::function<void()> call) {
+  table_->on_stop.push_back(std::move(call));
+}
+
+void Router::stopped() const {
+  for (const auto& call : table_->on_stop) call();
+}
+
+std::function<Router()> Router::reference() const {
+  return [table = std::weak_ptr<Table>(table_)] {
+    auto alive = table.lock();
+    if (!alive) throw std::logic_error("the router is gone");
+    return Router(std::move(alive));
+  };
 }
 
 std::vector<const Router::Entry*> Router::entries() const {

@@ -103,13 +103,23 @@ class Router {
   // Finds the route of the request's method and path and fills its parameters in. Doesn't throw.
   Match find(Request& request) const;
 
+  // Called once when the server has stopped, before handlers that are still suspended are destroyed: a pool
+  // that only some routes use is stopped here.
+  void on_stop(std::function<void()> call);
+  void stopped() const;
+
+  // Gives this router again, wherever it was moved to, as long as it is alive: for routes that tell about the
+  // others.
+  std::function<Router()> reference() const;
+
   std::vector<const Entry*> entries() const;  // in the order they were added
   const std::map<std::string, boost::json::value>& schemas() const;
 
  private:
   struct Table;
-  std::unique_ptr<Table> table_;  // its address lasts: see add_operational_routes
-  friend class Documents;
+  explicit Router(std::shared_ptr<Table> table);
+
+  std::shared_ptr<Table> table_;
 };
 
 }  // namespace weir::http

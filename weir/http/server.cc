@@ -188,6 +188,7 @@ void Server::stop(std::chrono::milliseconds deadline) {
   for (const auto& worker : impl_->workers) worker->context.stop();
   for (auto& thread : impl_->threads) thread.join();
   impl_->threads.clear();
+  impl_->shared.dispatcher.router().stopped();
 }
 
 std::uint16_t Server::port() const {
