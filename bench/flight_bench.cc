@@ -1,5 +1,5 @@
-// A hundred readers ask at once for an entry that has just expired, and a load takes 50 ms: how often is it loaded
-// through ReadThrough, and how often when each reader loads for himself.
+// A hundred readers ask at once for an entry that has just expired, and a load takes 50 ms: how often is it
+// loaded through ReadThrough, and how often when each reader loads for himself.
 #include <atomic>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
@@ -42,7 +42,8 @@ int main() {
   asio::thread_pool background(1);
   weir::ManualClock clock;
   weir::cache::ReadThrough<Id, int> cache(
-      {.name = "bench", .ttl = std::chrono::seconds(10), .jitter = 0, .clock = &clock}, load, background.get_executor());
+      {.name = "bench", .ttl = std::chrono::seconds(10), .jitter = 0, .clock = &clock}, load,
+      background.get_executor());
   const auto guarded = [&]() -> asio::awaitable<void> { co_await cache.get(1); };
   loads_of(guarded);                        // fills it
   clock.advance(std::chrono::seconds(10));  // and now it has expired
@@ -50,6 +51,7 @@ int main() {
   const int without = loads_of([]() -> asio::awaitable<void> { co_await load(1); });
   cache.stop();
   background.join();
-  weir::bench::print({{"loads of an expired entry, 100 readers", "loads", double(with), "without single flight", double(without),
-                       double(without) / with, 100.0, with == 1 && without == kReaders}});
+  weir::bench::print(
+      {{"loads of an expired entry, 100 readers", "loads", double(with), "without single flight",
+        double(without), double(without) / with, 100.0, with == 1 && without == kReaders}});
 }

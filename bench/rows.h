@@ -22,8 +22,9 @@ struct Row {
 inline void print(const std::vector<Row>& rows) {
   boost::json::array all;
   for (const Row& row : rows) {
-    boost::json::object one{{"name", row.name}, {"unit", row.unit},     {"ours", row.ours}, {"peer", row.peer},
-                            {"theirs", row.theirs}, {"ratio", row.ratio}, {"ok", row.ok}};
+    boost::json::object one{{"name", row.name}, {"unit", row.unit},     {"ours", row.ours},
+                            {"peer", row.peer}, {"theirs", row.theirs}, {"ratio", row.ratio},
+                            {"ok", row.ok}};
     one["bar"] = row.bar ? boost::json::value(*row.bar) : boost::json::value(nullptr);
     all.push_back(std::move(one));
   }

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <iostream>
 #include <thread>
 
@@ -80,15 +81,13 @@ int serve(const config::Settings& settings) {
   const StopSignals signals;
   raise_open_files(static_cast<rlim_t>(settings.integer("http.max_connections")));
   const DataDirectory data(settings.text("data"));
-  Site site(settings);
-  Counting counting(settings, site);
-  const http::Server* serving = nullptr;
-  http::Server server(server_options(settings),
-                      routes(site, [&serving] { return serving != nullptr && serving->stopping(); }),
-                      user::authenticator(*site.users));
-  serving = &server;
+  ReadEvents events(settings);
+  Site site(settings, &events);
+  std::atomic<bool> stopping{false};
+  http::Server server(server_options(settings), site.routes([&stopping] { return stopping.load(); }),
+                      user::authenticator(site.users()));
   server.start();
-  counting.start();
+  site.start();
   std::cout << "listening on http://" << server.address() << std::endl;
 
   signals.wait();
@@ -97,8 +96,8 @@ int serve(const config::Settings& settings) {
     ::_exit(kStoppedAtOnce);
   }).detach();
   log::info("stopping");
+  stopping = true;
   server.stop(kStopDeadline);
-  counting.stop();
   site.stop();
   return 0;
 }

@@ -1,16 +1,22 @@
 #include "site/app/site.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "site/app/site_settings.h"
+#include "site/app/version.h"
 #include "site/article/article_handler.h"
 #include "site/interaction/interaction_handler.h"
 #include "site/pages/page_handler.h"
 #include "site/ranking/ranking_handler.h"
 #include "site/ranking/ranking_job.h"
+#include "site/ranking/ranking_repository.h"
+#include "site/user/session_repository.h"
 #include "site/user/user_handler.h"
+#include "site/user/user_repository.h"
 #include "weir/http/operational.h"
 #include "weir/idempotency/inbox.h"
+#include "weir/telemetry/log.h"
 
 namespace weir::site {
 namespace {
@@ -84,10 +90,19 @@ article::ArticleRepository::Options article_options(const config::Settings& sett
   return options;
 }
 
-// Runs `step` until it says that there is no more.
-void prune(scheduler::JobRun& run, const std::function<bool()>& step) {
-  while (step()) run.check();
+ranking::RankingService::Options ranking_options(const config::Settings& settings) {
+  ranking::RankingService::Options options;
+  options.top = static_cast<std::size_t>(settings.integer("ranking.top"));
+  options.window = settings.duration("ranking.window");
+  options.every = settings.duration("ranking.every");
+  return options;
 }
+
+// Places of the jobs in Parts::jobs.
+constexpr std::size_t kHot = 0;
+constexpr std::size_t kPrune = 2;
+
+const sql::Query kAlive{"store", "alive", "SELECT 1"};
 
 }  // namespace
 
@@ -106,7 +121,9 @@ struct Site::Parts {
   interaction::InteractionService::Doors doors();
   article::ArticleService::ReadsOf reads_of();
   void add_jobs();
-  void add_consumers();
+  void start();
+  void stop();
+  http::OperationalOptions operational(std::function<bool()> stopping);
 
   const config::Settings settings;
   ReadEvents* const events;
@@ -123,15 +140,179 @@ struct Site::Parts {
   user::SessionRepository session_repository;
   article::ArticleRepository article_repository;
   interaction::InteractionRepository interaction_repository;
-  ranking::RankingRepository ranking_repository;
   user::UserService users;
   article::ArticleService articles;
   interaction::InteractionService interactions;
+  ranking::RankingRepository ranking_repository;
   ranking::RankingService rankings;
+  std::vector<std::unique_ptr<scheduler::Job>> jobs;
   std::unique_ptr<interaction::InteractionConsumer> counting;
   std::unique_ptr<interaction::HistoryConsumer> remembering;
-  std::vector<std::unique_ptr<scheduler::Job>> jobs;
   std::vector<std::unique_ptr<scheduler::Ticker>> tickers;
+  std::unique_ptr<ranking::BoardWatch> board_watch;
 };
+
+Site::Parts::Parts(const config::Settings& given, ReadEvents* road)
+    : settings(given),
+      events(road),
+      store(store_options(settings)),
+      user_repository(user_store, {.capacity = share(settings, kUserPercent)}, background.executor()),
+      session_repository(session_store, seconds(settings, "auth.refresh_ttl")),
+      article_repository(article_store, article_options(settings), background.executor()),
+      interaction_repository(interaction_store, collection_store, history_store, background.executor(),
+                             {.capacity = share(settings, kCountsPercent)}),
+      users(user_repository, session_repository, user_options(settings)),
+      articles(article_repository, reads_of()),
+      interactions(interaction_repository, road == nullptr ? nullptr : &road->producer, doors()),
+      ranking_repository(ranking_store, ranking::sources_of(articles, interactions), background.executor()),
+      rankings(ranking_repository, users, interactions, ranking_options(settings)) {
+  store.migrate("idempotency", idempotency::migrations());
+  if (events != nullptr) {
+    const auto remember = seconds(settings, "idempotency.inbox");
+    counting = std::make_unique<interaction::InteractionConsumer>(interactions, events->queue, remember);
+    remembering = std::make_unique<interaction::HistoryConsumer>(interactions, events->queue, remember);
+  }
+  add_jobs();
+}
+
+// Only of articles it can be told whether they are there, and what they are called.
+interaction::InteractionService::Doors Site::Parts::doors() {
+  interaction::InteractionService::Doors doors;
+  doors.exists = [this](std::string_view biz, Id id) -> awaitable<bool> {
+    co_return biz != article::kBiz || co_await articles.exists(id);
+  };
+  doors.titles = [this](std::string_view biz,
+                        std::vector<Id> ids) -> awaitable<std::vector<std::optional<std::string>>> {
+    std::vector<std::optional<std::string>> titles(ids.size());
+    if (biz != article::kBiz) co_return titles;
+    for (article::Summary& summary : co_await articles.summaries(ids)) {
+      const auto at = std::ranges::find(ids, summary.id) - ids.begin();
+      titles[static_cast<std::size_t>(at)] = std::move(summary.title);
+    }
+    co_return titles;
+  };
+  return doors;
+}
+
+article::ArticleService::ReadsOf Site::Parts::reads_of() {
+  return [this](std::vector<Id> ids) -> awaitable<std::int64_t> {
+    std::int64_t sum = 0;
+    for (const auto& counts : co_await interactions.counts_of(std::string(article::kBiz), std::move(ids)))
+      sum += counts.reads;
+    co_return sum;
+  };
+}
+
+void Site::Parts::add_jobs() {
+  jobs.emplace_back(new scheduler::Job(ranking::make_hot_job(rankings)));
+  jobs.push_back(std::make_unique<scheduler::Job>("recount", kRecountBudget, [this](scheduler::JobRun& run) {
+    const std::size_t mended = interactions.recount_now([&run] { run.check(); });
+    log::info("recount put {} counts right", mended);
+    return scheduler::JobOutcome::ok;
+  }));
+  jobs.push_back(std::make_unique<scheduler::Job>("prune", kPruneBudget, [this](scheduler::JobRun& run) {
+    for (const std::string_view group : {interaction::kCountGroup, interaction::kHistoryGroup}) {
+      const idempotency::Inbox inbox(
+          {.consumer = std::string(group), .retention = seconds(settings, "idempotency.inbox")});
+      while (inbox.prune_step(store)) run.check();
+    }
+    return scheduler::JobOutcome::ok;
+  }));
+}
+
+void Site::Parts::start() {
+  article_repository.start();
+  counting->start();
+  remembering->start();
+  const auto tick = [this](std::size_t job, std::chrono::milliseconds every) {
+    scheduler::Job* const ticked = jobs[job].get();
+    tickers.push_back(std::make_unique<scheduler::Ticker>(
+        ticked->name(), every, [ticked](const std::stop_token& stop) { ticked->run(stop); }));
+  };
+  tick(kHot, settings.duration("ranking.every"));
+  tick(kPrune, kPruneEvery);
+  board_watch = std::make_unique<ranking::BoardWatch>(rankings);
+}
+
+// The sender goes before the consumers, so that they still get what it sends last.
+void Site::Parts::stop() {
+  if (board_watch) board_watch->stop();
+  for (const auto& ticker : tickers) ticker->stop();
+  if (events != nullptr) events->producer.stop();
+  if (counting) counting->stop();
+  if (remembering) remembering->stop();
+  article_repository.stop();
+  user_repository.stop();
+  interaction_repository.stop();
+  ranking_repository.stop();
+  store.stop();
+  if (events != nullptr) events->queue.stop();
+  background.stop();
+}
+
+http::OperationalOptions Site::Parts::operational(std::function<bool()> stopping) {
+  http::OperationalOptions options;
+  options.version = kVersion;
+  options.description = "A content platform that stays fast and exact when everybody comes at once.";
+  options.checks.push_back({"store",
+                            [this]() -> awaitable<http::Health> {
+                              co_await store.read([](sql::Session& session) {
+                                session.one(kAlive, [](const sql::Row&) { return 0; });
+                              });
+                              co_return http::Health::ok;
+                            },
+                            true});
+  options.checks.push_back(http::quick_check(
+      "journal", [this] { return events->journal.degraded() ? http::Health::degraded : http::Health::ok; }));
+  options.checks.push_back(http::quick_check("filter", [this] {
+    return article_repository.filter_filled() ? http::Health::ok : http::Health::degraded;
+  }));
+  options.stopping = std::move(stopping);
+  return options;
+}
+
+Site::Site(const config::Settings& settings, ReadEvents* events)
+    : parts_(std::make_unique<Parts>(settings, events)) {}
+Site::~Site() {
+  stop();
+}
+
+user::UserService& Site::users() {
+  return parts_->users;
+}
+article::ArticleService& Site::articles() {
+  return parts_->articles;
+}
+interaction::InteractionService& Site::interactions() {
+  return parts_->interactions;
+}
+const std::vector<std::unique_ptr<scheduler::Job>>& Site::jobs() const {
+  return parts_->jobs;
+}
+
+scheduler::Job* Site::job(std::string_view name) {
+  const auto found =
+      std::ranges::find(parts_->jobs, name, [](const auto& job) -> std::string_view { return job->name(); });
+  return found == parts_->jobs.end() ? nullptr : found->get();
+}
+
+http::Router Site::routes(std::function<bool()> stopping) {
+  http::Router router;
+  user::add_routes(router, parts_->users);
+  article::add_routes(router, parts_->articles, parts_->users, parts_->interactions);
+  interaction::add_routes(router, parts_->interactions);
+  ranking::add_routes(router, parts_->rankings);
+  pages::add_routes(router, {parts_->users, parts_->articles, parts_->interactions, parts_->rankings},
+                    share(parts_->settings, kPagePercent));
+  http::add_operational_routes(router, parts_->operational(std::move(stopping)));
+  return router;
+}
+
+void Site::start() {
+  parts_->start();
+}
+void Site::stop() {
+  parts_->stop();
+}
 
 }  // namespace weir::site

@@ -49,8 +49,6 @@ class Site {
   user::UserService& users();
   article::ArticleService& articles();
   interaction::InteractionService& interactions();
-  ranking::RankingService& rankings();
-  sql::Database& store();
 
   // All jobs, for `weir job`. A job is run by one caller at a time.
   const std::vector<std::unique_ptr<scheduler::Job>>& jobs() const;

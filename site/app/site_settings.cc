@@ -116,7 +116,7 @@ std::vector<Key> site_keys() {
           at_least(std::chrono::minutes(1))),
       key("ranking.models", Kind::list, "hackernews", "hackernews", one_of({"hackernews"})),
       key("ranking.every", Kind::duration, "1m", duration, at_least(std::chrono::seconds(1))),
-      key("ranking.top", Kind::integer, "100", "a number from 1 to 1000", between(1, 1000)),
+      key("ranking.top", Kind::integer, "100", "a number from 1 to 100", between(1, 100)),
       key("ranking.window", Kind::duration, "7d", duration, at_least(std::chrono::hours(1))),
       key("auth.secret", Kind::text, "", "at least 16 bytes, or empty: made once and kept in the store",
           secret_fault),

@@ -54,8 +54,9 @@ int main(int argc, char** argv) {
   if (argc != 3) return 2;
   std::ifstream file(argv[2], std::ios::binary);
   const std::string body((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  const std::string answer = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: " +
-                             std::to_string(body.size()) + "\r\n\r\n" + body;
+  const std::string answer =
+      "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) +
+      "\r\n\r\n" + body;
   const int listener = listen_on(std::atoi(argv[1]));
   const int poll = ::epoll_create1(0);
   const auto watch = [poll](int fd) {
