@@ -1,0 +1,240 @@
+// Deadlines, limits and the end of a server.
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <future>
+#include <thread>
+
+#include "weir/http/server.h"
+#include "weir/http/server_fixture.h"
+#include "weir/telemetry/metrics.h"
+
+namespace weir::http {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Sends a byte every 10 ms until the server closes or 10 s have passed; how long that was.
+Clock::duration drip(RawClient& client, std::string_view bytes) {
+  const auto begin = Clock::now();
+  for (std::size_t i = 0; Clock::now() - begin < std::chrono::seconds(10); ++i) {
+    if (!client.send(bytes.substr(i % bytes.size(), 1))) break;
+    std::this_thread::sleep_for(milliseconds(10));
+    char byte = 0;
+    if (::recv(client.descriptor(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0) break;
+  }
+  return Clock::now() - begin;
+}
+
+TEST(ServerLimitsConcurrency, CutsSlowHeadsOff) {
+  ServerOptions options;
+  options.head_deadline = milliseconds(150);
+  TestServer server(options);
+  RawClient client = server.connect();
+  ASSERT_TRUE(client.send("GET /fast HTTP/1.1\r\n"));
+  const auto took = drip(client, "A: b\r\n");
+  EXPECT_GE(took, milliseconds(100));
+  EXPECT_LT(took, std::chrono::seconds(5)) << "each byte may not renew the deadline";
+  const auto answer = client.receive();
+  EXPECT_EQ(answer.status, 408U);
+  EXPECT_EQ(answer.header("Connection"), "close");
+}
+
+TEST(ServerLimitsConcurrency, CutsSlowBodiesOff) {
+  ServerOptions options;
+  options.body_deadline = milliseconds(150);
+  TestServer server(options);
+  RawClient client = server.connect();
+  ASSERT_TRUE(client.send("POST /body HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n"));
+  const auto took = drip(client, "x");
+  EXPECT_GE(took, milliseconds(100));
+  EXPECT_LT(took, std::chrono::seconds(5));
+  EXPECT_EQ(client.receive().status, 408U);
+}
+
+TEST(ServerLimitsConcurrency, ClosesIdleConnections) {
+  ServerOptions options;
+  options.idle_deadline = milliseconds(100);
+  TestServer server(options);
+  RawClient silent = server.connect();
+  EXPECT_TRUE(silent.closed());
+  RawClient served = server.connect();
+  EXPECT_EQ(served.ask(get("/fast")).body, "fast");
+  EXPECT_TRUE(served.closed());
+  EXPECT_TRUE(server.has_connections(0));
+}
+
+TEST(ServerLimitsConcurrency, DropsClientsThatDontTakeTheirAnswer) {
+  ServerOptions options;
+  options.write_deadline = milliseconds(100);
+  TestServer server(options);
+  RawClient client = server.connect();
+  // More than the sockets' buffers hold, with less of it left at the end than a second's worth.
+  for (int i = 0; i < 200; ++i) client.send(get("/large?size=100000"));
+  EXPECT_TRUE(server.has_connections(1));
+  EXPECT_TRUE(server.has_connections(0));
+}
+
+TEST(ServerLimitsConcurrency, CancelsSlowHandlers) {
+  ServerOptions options;
+  options.request_deadline = milliseconds(100);
+  TestServer server(options);
+  RawClient client = server.connect();
+  const auto begin = Clock::now();
+  const auto answer = client.ask(get("/wait?ms=60000"));
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(10));
+  EXPECT_EQ(answer.status, 503U);
+  EXPECT_EQ(answer.header("Retry-After"), "1");
+  EXPECT_NE(answer.body.find("\"unavailable\""), std::string::npos);
+  EXPECT_EQ(client.ask(get("/wait?ms=10")).body, "waited") << "the connection lives on, uncancelled";
+  EXPECT_EQ(client.ask(get("/fast")).body, "fast");
+}
+
+TEST(ServerLimitsConcurrency, RefusesConnectionsBeyondTheLimit) {
+  ServerOptions options;
+  options.max_connections = 2;
+  TestServer server(options);
+  RawClient one = server.connect();
+  RawClient two = server.connect();
+  EXPECT_EQ(one.ask(get("/fast")).status, 200U);
+  EXPECT_EQ(two.ask(get("/fast")).status, 200U);
+  RawClient three = server.connect();
+  const auto answer = three.receive();
+  EXPECT_EQ(answer.status, 503U);
+  EXPECT_EQ(answer.header("Connection"), "close");
+  EXPECT_NE(answer.header("Retry-After"), "");
+  three.stop_sending();
+  EXPECT_TRUE(three.closed());
+  one.close();
+  three.close();
+  EXPECT_TRUE(server.has_connections(1));
+  EXPECT_EQ(server.ask(get("/fast")).status, 200U);
+}
+
+// With no file descriptor left, accept fails until one is free: the server must neither spin nor die.
+TEST(ServerLimitsConcurrency, SurvivesRunningOutOfDescriptors) {
+  TestServer server;
+  auto failures = telemetry::counter("weir_swallowed_errors_total",
+                                     "Failures that were logged and lived with", {{"where", "http.accept"}});
+  RawClient client;
+  client.open();
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit none = before;
+  none.rlim_cur = static_cast<rlim_t>(client.descriptor()) + 1;  // the lowest free one is always taken
+  const double failed = failures.value();
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  EXPECT_TRUE(client.connect(server->port())) << "the system accepts for us";
+  std::this_thread::sleep_for(milliseconds(300));
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_GE(failures.value() - failed, 1);
+  EXPECT_LE(failures.value() - failed, 10) << "it pauses between its attempts";
+  EXPECT_EQ(client.ask(get("/fast")).body, "fast");
+}
+
+TEST(ServerLimitsConcurrency, StopsGracefully) {
+  TestServer server;
+  RawClient idle = server.connect();
+  EXPECT_EQ(idle.ask(get("/fast")).status, 200U);
+  RawClient working = server.connect();
+  ASSERT_TRUE(working.send(get("/wait?ms=300")));
+  RawClient pipelining = server.connect();
+  ASSERT_TRUE(pipelining.send(get("/wait?ms=300") + get("/fast")));
+  ASSERT_TRUE(server.has_connections(3));
+  std::this_thread::sleep_for(milliseconds(50));  // the requests are under way
+  auto stopped = std::async(std::launch::async, [&] {
+    const auto begin = Clock::now();
+    server->stop(std::chrono::seconds(10));
+    return Clock::now() - begin;
+  });
+  EXPECT_TRUE(idle.closed());
+  EXPECT_TRUE(server->stopping());
+  const auto answer = working.receive();
+  EXPECT_EQ(answer.body, "waited") << "what runs is finished";
+  EXPECT_EQ(answer.header("Connection"), "close");
+  EXPECT_EQ(pipelining.receive().body, "waited");
+  EXPECT_EQ(pipelining.receive().status, 0U) << "what has not begun isn't";
+  working.close();
+  pipelining.close();
+  EXPECT_LT(stopped.get(), std::chrono::seconds(5));
+  EXPECT_EQ(server->connections(), 0U);
+  RawClient late;
+  EXPECT_FALSE(late.connect(server->port()));
+  server->stop();  // again is harmless
+}
+
+TEST(ServerLimitsConcurrency, StopsInTimeWhateverRuns) {
+  TestServer server;
+  RawClient working = server.connect();
+  ASSERT_TRUE(working.send(get("/wait?ms=60000")));
+  RawClient halfway = server.connect();
+  ASSERT_TRUE(halfway.send("GET /fast HT"));
+  ASSERT_TRUE(server.has_connections(2));
+  std::this_thread::sleep_for(milliseconds(50));
+  const auto begin = Clock::now();
+  server->stop(milliseconds(100));
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(5));
+  EXPECT_EQ(working.receive().status, 503U) << "cancelled, and told so";
+  EXPECT_TRUE(halfway.closed());
+}
+
+// A handler that nothing wakes is destroyed with the server.
+TEST(ServerLimitsConcurrency, DestroysWhatNeverEnds) {
+  struct Never {
+    boost::asio::awaitable<void> wait() {
+      co_await boost::asio::async_initiate<const boost::asio::use_awaitable_t<>, void()>(
+          [this](auto handler) { held = std::make_shared<decltype(handler)>(std::move(handler)); },
+          boost::asio::use_awaitable);
+    }
+    std::shared_ptr<void> held;
+  };
+  Never never;
+  auto alive = std::make_shared<int>(1);
+  const std::weak_ptr<int> seen = alive;
+  Router router = test_routes();
+  router.add({"GET",
+              "/never",
+              Access::anyone,
+              [&never, alive](Request&) -> Reply {
+                const auto mine = alive;
+                co_await never.wait();
+                co_return Response::text(std::to_string(*mine));
+              },
+              {}});
+  alive.reset();
+  {
+    TestServer server({}, std::move(router));
+    RawClient client = server.connect();
+    ASSERT_TRUE(client.send(get("/never")));
+    ASSERT_TRUE(server.has_connections(1));
+    std::this_thread::sleep_for(milliseconds(50));
+    server->stop(milliseconds(10));
+    never.held.reset();  // as a pool does that is stopped before the server is destroyed
+  }
+  EXPECT_TRUE(seen.expired());
+}
+
+TEST(ServerLimitsConcurrency, CountsRequests) {
+  TestServer server;
+  RawClient client = server.connect();
+  client.ask(get("/echo/a"));
+  client.ask(get("/echo/b"));
+  client.ask(get("/nowhere"));
+  client.ask("DELETE /fast HTTP/1.1\r\nHost: x\r\n\r\n");
+  client.ask("BREW /fast HTTP/1.1\r\nHost: x\r\n\r\n");
+  const std::string figures = telemetry::scrape();
+  const auto has = [&](const char* route, const char* method, const char* status) {
+    const std::string labels =
+        std::string("{method=\"") + method + "\",route=\"" + route + "\",status=\"" + status + "\"}";
+    return figures.find("weir_http_request_duration_seconds_count" + labels) != std::string::npos;
+  };
+  EXPECT_TRUE(has("/echo/{name}", "GET", "200"));
+  EXPECT_TRUE(has("none", "GET", "404"));
+  EXPECT_TRUE(has("/fast", "DELETE", "405"));
+  EXPECT_TRUE(has("/fast", "other", "405")) << "a client can't invent series";
+  EXPECT_NE(figures.find("weir_http_connections "), std::string::npos);
+}
+
+}  // namespace
+}  // namespace weir::http
