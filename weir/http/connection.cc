@@ -143,7 +143,7 @@ std::optional<Problem> Connection::parse_head(const HeadScanner& scanner) {
   boost::system::error_code error;
   parser_->put(asio::buffer(head), error);
   message_end_ = scanner.end();
-  if (error) return RequestParser::problem_of(error);
+  if (error) return RequestParser::problem_of(error, head);
   return parser_->fault();
 }
 
@@ -314,7 +314,7 @@ asio::awaitable<void> Connection::linger() {
   boost::system::error_code ignored;
   socket_.shutdown(Socket::shutdown_send, ignored);
   enter(Phase::lingering, kMaxLinger);
-  for (std::size_t discarded = 0; discarded < kMaxLingerBytes;) {
+  for (std::size_t discarded = 0; discarded < kMaxLingerBytes && !worker_.cutting;) {
     input_.consume(input_.unread().size());
     const auto [error, count] = co_await socket_.async_read_some(input_.room(kHeadRoom), kAwait);
     if (error || expired_) co_return;

@@ -21,6 +21,15 @@ bool is_host(std::string_view text) {
   });
 }
 
+// "GET /x HTTP/2.0" rather than some line that only isn't a request.
+bool names_another_version(std::string_view line) {
+  const std::size_t space = line.rfind(' ');
+  if (space == std::string_view::npos || std::ranges::count(line, ' ') != 2) return false;
+  const std::string_view version = line.substr(space + 1);
+  return version.starts_with("HTTP/") &&
+         version.find_first_not_of("0123456789.", 5) == std::string_view::npos;
+}
+
 }  // namespace
 
 void RequestParser::on_request_impl(Verb, Text method, Text target, int version, Error&) {
@@ -81,12 +90,12 @@ std::optional<Problem> RequestParser::fault() const {
   return std::nullopt;
 }
 
-Problem RequestParser::problem_of(const boost::system::error_code& error) {
+Problem RequestParser::problem_of(const boost::system::error_code& error, std::string_view head) {
   using Beast = boost::beast::http::error;
   if (error == Beast::body_limit) {
     return {413, "body_too_large", "The body is too large."};
   }
-  if (error == Beast::bad_version) {
+  if (error == Beast::bad_version && names_another_version(head.substr(0, head.find('\r')))) {
     return {505, "http_version_not_supported", "This server speaks HTTP/1.1."};
   }
   return {400, "bad_request", "This is not a valid request: " + error.message() + "."};

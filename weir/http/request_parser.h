@@ -20,8 +20,8 @@ class RequestParser final : public boost::beast::http::basic_parser<true> {
 
   // After a complete head: what makes it ambiguous or impossible, if anything does.
   std::optional<Problem> fault() const;
-  // What an error of put() means.
-  static Problem problem_of(const boost::system::error_code& error);
+  // What an error of put() means; `head` is what was put.
+  static Problem problem_of(const boost::system::error_code& error, std::string_view head = {});
 
   std::string_view method() const { return method_; }
   std::string_view target() const { return target_; }

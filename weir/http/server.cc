@@ -72,13 +72,17 @@ struct Server::Impl {
        const Clock& clock)
       : endpoint(parse_endpoint(options.listen)),
         shared(std::move(options), threads, std::move(router), std::move(authenticate), clock) {
-    for (std::size_t i = 0; i < threads; ++i) workers.push_back(std::make_unique<Worker>(shared, i));
+    for (std::size_t i = 0; i < threads; ++i) {
+      workers.push_back(std::make_unique<Worker>(shared, i));
+      // The first socket of a context opens its epoll descriptor: now, not when there may be none left.
+      const tcp::socket first(workers.back()->context);
+    }
     acceptor.emplace(workers[0]->context);
   }
 
   void listen();
   asio::awaitable<void> accept();
-  void deal(tcp::socket socket, Worker& worker);
+  bool deal(tcp::socket socket, Worker& worker);
   void run(Worker& worker);
   // Runs it on each worker's thread.
   template <class F>
@@ -117,22 +121,27 @@ asio::awaitable<void> Server::Impl::accept() {
     Worker& worker = *workers[turn];
     auto [error, socket] = co_await acceptor->async_accept(worker.context, asio::as_tuple(asio::deferred));
     if (!acceptor->is_open()) co_return;
-    if (!error) {
-      deal(std::move(socket), worker);
-    } else if (error != asio::error::connection_aborted) {
-      telemetry::swallowed("http.accept", boost::system::system_error(error));
-      pause.expires_after(kAcceptPause);
-      co_await pause.async_wait(asio::as_tuple(asio::deferred));
-    }
+    if (error == asio::error::connection_aborted) continue;
+    if (!error && deal(std::move(socket), worker)) continue;
+    if (error) telemetry::swallowed("http.accept", std::runtime_error(error.message()));
+    pause.expires_after(kAcceptPause);
+    co_await pause.async_wait(asio::as_tuple(asio::deferred));
   }
 }
 
-void Server::Impl::deal(tcp::socket socket, Worker& worker) {
+// False when the connection could not be set up: memory is short, so the next should wait a little.
+bool Server::Impl::deal(tcp::socket socket, Worker& worker) {
   const std::size_t open = shared.connections();
   const bool too_many = open >= shared.options.max_connections;
   if (too_many) shared.refused.add();
-  if (open >= shared.options.max_connections + kMaxRefusals) return;  // the socket's end closes it
-  Connection::start(worker, std::move(socket), too_many);
+  if (open >= shared.options.max_connections + kMaxRefusals) return true;  // the socket's end closes it
+  try {
+    Connection::start(worker, std::move(socket), too_many);
+    return true;
+  } catch (const std::exception& e) {
+    telemetry::swallowed("http.accept", e);
+    return false;
+  }
 }
 
 void Server::Impl::run(Worker& worker) {

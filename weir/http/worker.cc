@@ -90,7 +90,7 @@ void Worker::drain() {
 }
 
 void Worker::cut() {
-  draining = true;
+  draining = cutting = true;
   for (Connection* connection : connections) connection->cut();
 }
 

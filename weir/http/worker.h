@@ -61,7 +61,8 @@ class Worker {
 
   // Only for the worker's own thread.
   std::list<Connection*> connections;
-  bool draining = false;
+  bool draining = false;  // answers end their connections
+  bool cutting = false;   // and those end at once
   DateText date;
 
   // Writes 16 hexadecimal digits.
