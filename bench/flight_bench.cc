@@ -9,6 +9,7 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include "bench/rows.h"
+#include "weir/base/id.h"
 #include "weir/cache/read_through.h"
 
 namespace {

@@ -1,6 +1,7 @@
 // Background: one thread that runs what belongs to nobody's request: loads of caches, fills, refreshes.
 #pragma once
 
+#include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <thread>

@@ -150,6 +150,7 @@ struct Site::Parts {
   std::unique_ptr<interaction::HistoryConsumer> remembering;
   std::vector<std::unique_ptr<scheduler::Ticker>> tickers;
   std::unique_ptr<ranking::BoardWatch> board_watch;
+  std::shared_ptr<pages::PageWork> page_work;
 };
 
 Site::Parts::Parts(const config::Settings& given, ReadEvents* road)
@@ -236,6 +237,7 @@ void Site::Parts::start() {
 
 // The sender goes before the consumers, so that they still get what it sends last.
 void Site::Parts::stop() {
+  if (page_work) page_work->stop();
   if (board_watch) board_watch->stop();
   for (const auto& ticker : tickers) ticker->stop();
   if (events != nullptr) events->producer.stop();
@@ -302,8 +304,9 @@ http::Router Site::routes(std::function<bool()> stopping) {
   article::add_routes(router, parts_->articles, parts_->users, parts_->interactions);
   interaction::add_routes(router, parts_->interactions);
   ranking::add_routes(router, parts_->rankings);
-  pages::add_routes(router, {parts_->users, parts_->articles, parts_->interactions, parts_->rankings},
-                    share(parts_->settings, kPagePercent));
+  parts_->page_work =
+      pages::add_routes(router, {parts_->users, parts_->articles, parts_->interactions, parts_->rankings},
+                        share(parts_->settings, kPagePercent));
   http::add_operational_routes(router, parts_->operational(std::move(stopping)));
   return router;
 }
