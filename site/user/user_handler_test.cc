@@ -36,7 +36,8 @@ struct Answer {
   // The fields that a 422 names.
   std::vector<std::string> fields() const {
     std::vector<std::string> names;
-    for (const auto& error : object().at("errors").as_array())
+    const json::object problem = object();
+    for (const auto& error : problem.at("errors").as_array())
       names.emplace_back(error.as_object().at("field").as_string());
     return names;
   }
