@@ -154,9 +154,9 @@ auto LocalCache<K, V, Hash>::look(const K& key, Duration retry) -> Hit {
   }
   node->used = true;
   Hit hit{.known = true, .stale = node->refresh_at <= now, .value = node->value};
-  if (hit.stale) {
+  if (hit.stale && node->retry_at <= now) {
     hit.refresh = true;
-    node->refresh_at = detail::after(now, retry);
+    node->retry_at = detail::after(now, retry);
   }
   ++(hit.stale ? stats.stale_hits : hit.value ? stats.hits : stats.negative_hits);
   return hit;

@@ -58,6 +58,7 @@ struct Node {
   Node* next = nullptr;
   SteadyTime expires_at;
   SteadyTime refresh_at;
+  SteadyTime retry_at = SteadyTime::min();  // before this, somebody else is at it
   std::shared_ptr<const V> value;
   std::size_t weight = 0;  // all of it
   K key;

@@ -151,8 +151,8 @@ class ReadThrough {
   bool fill_if_newer(const K& key, Lease lease, Value value, Newer newer, std::optional<Millis> ttl = {});
 
   // Writes through: atomically replaces a cached value by change(const V& current) -> Value, null to keep it;
-  // its TTL goes on. In any case loads under way can't fill any more: what they read may be older. False when
-  // nothing was replaced. `change` runs under a lock.
+  // its TTL goes on. Forgets an absence. In any case loads under way can't fill any more: what they read may
+  // be older. False when nothing was replaced. `change` runs under a lock.
   template <class Change>
   bool update(const K& key, Change change);
 
@@ -364,12 +364,15 @@ bool ReadThrough<K, V, Hash>::fill_if_newer(const K& key, Lease lease, Value val
 template <class K, class V, class Hash>
 template <class Change>
 bool ReadThrough<K, V, Hash>::update(const K& key, Change change) {
+  Core& core = *core_;
   bool replaced = false;
-  core_->leases.cancel(key, [&] {
+  core.leases.cancel(key, [&] {
     replaced =
-        core_->local.update(key, std::move(change), [&](const V& value) { return core_->weigh(key, value); });
+        core.local.update(key, std::move(change), [&](const V& value) { return core.weigh(key, value); });
+    if (replaced) return;
+    if (const auto hit = core.local.peek(key); hit.known && !hit.value) core.local.erase(key);
   });
-  core_->flights.forget(key);
+  core.flights.forget(key);
   return replaced;
 }
 
