@@ -85,7 +85,7 @@ template <class After>
 struct Slice {
   std::int64_t limit = 20;
   std::int64_t offset = 0;
-  std::optional<After> after;
+  std::optional<After> after{};
   bool with_total = false;
 };
 using EntrySlice = Slice<Place>;
@@ -95,7 +95,7 @@ template <class T>
 struct Listing {
   std::vector<T> items;
   bool more = false;  // there are rows behind the last item
-  std::optional<std::int64_t> total;
+  std::optional<std::int64_t> total{};
 };
 // Of rows that were asked for with one more than the limit, which tells whether there are more.
 template <class T>

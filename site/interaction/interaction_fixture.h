@@ -1,0 +1,222 @@
+// What the tests of this module stand on: the whole module over a real SQLite file in a directory of its own.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/use_future.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "site/interaction/interaction_repository.h"
+#include "site/interaction/interaction_service.h"
+#include "weir/queue/embedded_queue.h"
+#include "weir/queue/journal.h"
+#include "weir/queue/producer.h"
+#include "weir/sql/database.h"
+#include "weir/telemetry/metrics.h"
+
+namespace weir::site::interaction {
+
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "weir-interaction-XXXXXX").string();
+    if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp " + pattern);
+    path = pattern;
+  }
+  ~TemporaryDirectory() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);
+  }
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+
+  std::filesystem::path path;
+};
+
+// Two I/O threads, as a small server has.
+class Io {
+ public:
+  Io() {
+    for (int i = 0; i < 2; ++i) threads_.emplace_back([this] { context_.run(); });
+  }
+  ~Io() {
+    work_.reset();
+    context_.stop();
+    for (auto& thread : threads_) thread.join();
+  }
+  Io(const Io&) = delete;
+  Io& operator=(const Io&) = delete;
+
+  boost::asio::any_io_executor executor() { return context_.get_executor(); }
+  template <class T>
+  auto start(boost::asio::awaitable<T> work) {
+    return boost::asio::co_spawn(context_, std::move(work), boost::asio::use_future);
+  }
+  template <class T>
+  T run(boost::asio::awaitable<T> work) {
+    return start(std::move(work)).get();
+  }
+
+ private:
+  boost::asio::io_context context_;
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_{context_.get_executor()};
+  std::vector<std::thread> threads_;
+};
+
+// Articles are there unless they are in `gone`, and are called "title 7"; other things are always there.
+class Module {
+ public:
+  Module()
+      : database(database_options(directory.path)),
+        repository(interactions, collections, history, io.executor(), repository_options(clock)),
+        journal({.directory = directory.path.string(),
+                 .size = std::size_t{1} << 20,
+                 .lanes = 2,
+                 .clock = &clock}),
+        queue(queue_options(directory.path, clock)),
+        producer(journal, queue, {.linger = std::chrono::milliseconds(1)}),
+        service(repository, &producer, {exists(), titles()}, clock) {}
+  ~Module() {
+    producer.stop();
+    repository.stop();
+    database.stop();
+  }
+  Module(const Module&) = delete;
+  Module& operator=(const Module&) = delete;
+
+  Counts counts(Id id, const std::string& biz = "article") { return io.run(service.counts(biz, id)); }
+  Outcome like(Id user, Id article) { return io.run(service.like(user, {"article", article})); }
+  Outcome unlike(Id user, Id article) { return io.run(service.unlike(user, {"article", article})); }
+  Outcome collect(Id user, Id article, std::optional<Id> folder = {}) {
+    return io.run(service.collect(user, {"article", article}, folder));
+  }
+  Outcome uncollect(Id user, Id article, std::optional<Id> folder = {}) {
+    return io.run(service.uncollect(user, {"article", article}, folder));
+  }
+  Mine mine(Id user, Id article) { return io.run(service.mine(user, "article", article)); }
+  std::vector<Folder> folders(Id user) { return io.run(service.folders(user, {})).items; }
+  // The ids of what is in the folder.
+  std::vector<Id> items(Id user, Id folder, EntrySlice slice = {}) {
+    std::vector<Id> ids;
+    const auto listing = io.run(service.items(user, folder, slice)).value();
+    for (const auto& item : listing.items) ids.push_back(item.entry.subject.id);
+    return ids;
+  }
+  std::vector<Id> read_history(Id user, EntrySlice slice = {}) {
+    std::vector<Id> ids;
+    const auto listing = io.run(service.history(user, slice));
+    for (const auto& item : listing.items) ids.push_back(item.entry.subject.id);
+    return ids;
+  }
+  // Runs a statement behind everybody's back.
+  void sabotage(const std::string& text) {
+    database.write_now([&](sql::Session& session) { session.execute(sql::Query{"test", "test", text}); });
+  }
+
+  TemporaryDirectory directory;
+  ManualClock clock;
+  std::set<Id> gone;
+  sql::Database database;
+  InteractionStore interactions{database};
+  CollectionStore collections{database};
+  HistoryStore history{database};
+  Io io;
+  InteractionRepository repository;
+  queue::Journal journal;
+  queue::EmbeddedQueue queue;
+  queue::Producer producer;
+  InteractionService service;
+
+ private:
+  static sql::Options database_options(const std::filesystem::path& directory) {
+    sql::Options options;
+    options.path = (directory / "weir.db").string();
+    options.full_sync = false;
+    return options;
+  }
+  static InteractionRepository::Options repository_options(const Clock& clock) {
+    InteractionRepository::Options options;
+    options.clock = &clock;
+    return options;
+  }
+  static queue::EmbeddedQueue::Options queue_options(const std::filesystem::path& directory,
+                                                     const Clock& clock) {
+    queue::EmbeddedQueue::Options options;
+    options.path = (directory / "queue.db").string();
+    options.partitions = 2;
+    options.clock = &clock;
+    return options;
+  }
+  InteractionService::Exists exists() {
+    return [this](std::string_view biz, Id id) -> boost::asio::awaitable<bool> {
+      co_return biz != "article" || !gone.contains(id);
+    };
+  }
+  InteractionService::Titles titles() {
+    return [this](std::string_view biz,
+                  std::vector<Id> ids) -> boost::asio::awaitable<std::vector<std::optional<std::string>>> {
+      std::vector<std::optional<std::string>> titles;
+      for (const Id id : ids)
+        titles.push_back(biz == "article" && !gone.contains(id) ? std::optional("title " + std::to_string(id))
+                                                                : std::nullopt);
+      co_return titles;
+    };
+  }
+};
+
+// How often a statement ran in this process; of all operations of the module with an empty operation.
+inline double statements(const std::string& module, const std::string& operation) {
+  return telemetry::counter("weir_store_queries_total", "Statements that the store was given",
+                            {{"module", module}, {"operation", operation}})
+      .value();
+}
+
+// Messages as a queue would deliver them.
+class Delivery {
+ public:
+  explicit Delivery(std::uint64_t producer = 1) : producer_(producer) {}
+
+  // A read of the thing by `user` at that time.
+  Delivery& read(std::string key, Id user, WallTime at, std::string event_id = {}) {
+    char payload[kReadPayloadBytes];
+    encode_read(user, payload);
+    texts_.push_back({std::move(key), std::string(payload, sizeof payload), std::move(event_id), at});
+    return *this;
+  }
+  std::vector<queue::Message> messages() const {
+    std::vector<queue::Message> all;
+    for (const Text& text : texts_) {
+      queue::Message message;
+      message.topic = kReadTopic;
+      message.key = text.key;
+      message.payload = text.payload;
+      message.event_id = text.event_id;
+      message.producer = producer_;
+      message.sequence = all.size() + 1;
+      message.appended_at = text.at;
+      message.offset = static_cast<std::int64_t>(all.size());
+      all.push_back(message);
+    }
+    return all;
+  }
+
+ private:
+  struct Text {
+    std::string key, payload, event_id;
+    WallTime at;
+  };
+  std::uint64_t producer_;
+  std::vector<Text> texts_;
+};
+
+}  // namespace weir::site::interaction
