@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "site/pages/embedded.h"
+#include "weir/http/problem.h"
 
 namespace weir::site::pages {
 namespace {

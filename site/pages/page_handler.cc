@@ -217,12 +217,13 @@ Reply Pages::read(Request& request, const Visit& visit) {
   if (!copy) throw http::not_found();
   if (!request.head()) services_.interactions.record_read(article::kBiz, *id, visit.reader.value_or(0));
 
-  ArticleView view{.id = *id,
-                   .author_id = copy->author_id,
-                   .title = copy->title,
-                   .abstract = copy->abstract,
-                   .published = copy->published_at,
-                   .updated = copy->updated_at};
+  ArticleView view;
+  view.id = *id;
+  view.author_id = copy->author_id;
+  view.title = copy->title;
+  view.abstract = copy->abstract;
+  view.published = copy->published_at;
+  view.updated = copy->updated_at;
   auto author = services_.users.find(copy->author_id);
   if (!author) author = co_await services_.users.get(copy->author_id);
   if (*author) view.author = (*author)->nickname;
