@@ -89,11 +89,14 @@ void Producer::run() {
       journal_.grow();
       next_growth = SteadyClock::now() + kGrowEvery;
     }
+    // Looked at before reading: what was published before stop() is read once more.
+    const bool last = is_stopping();
     journal_.read(records_, options_.max_records, options_.max_bytes);
     if (!records_.empty() && !send()) break;
     journal_.release();
     move_to(journal_.read_position());
-    if (records_.size() < options_.max_records / 2 && !rest(records_.empty())) break;
+    if (last && (records_.empty() || is_out_of_time())) break;
+    if (records_.size() < options_.max_records / 2) rest();
   }
   {
     const std::lock_guard lock(mutex_);
@@ -101,6 +104,16 @@ void Producer::run() {
   }
   complete(~Journal::Position{0}, std::make_exception_ptr(Unavailable("the producer has ended")));
   moved_.notify_all();
+}
+
+bool Producer::is_stopping() {
+  const std::lock_guard lock(mutex_);
+  return stopping_;
+}
+
+bool Producer::is_out_of_time() {
+  const std::lock_guard lock(mutex_);
+  return stopping_ && SteadyClock::now() >= stop_by_;
 }
 
 // Gives what was read to the queue, as often as it takes. False when the time to stop comes first.
@@ -123,13 +136,11 @@ bool Producer::send() {
   }
 }
 
-// Lets events gather, unless somebody waits for them. False when all is sent and the producer stops, or when
-// it is out of time.
-bool Producer::rest(bool all_sent) {
+// Lets events gather, unless somebody waits for them.
+void Producer::rest() {
   std::unique_lock lock(mutex_);
-  if (!hurry_ && !stopping_) wake_.wait_for(lock, options_.linger, [this] { return hurry_ || stopping_; });
+  wake_.wait_for(lock, options_.linger, [this] { return hurry_ || stopping_; });
   hurry_ = false;
-  return !stopping_ || (!all_sent && SteadyClock::now() < stop_by_);
 }
 
 void Producer::move_to(Journal::Position position) {

@@ -67,7 +67,9 @@ class Producer {
 
   void run();
   bool send();
-  bool rest(bool all_sent);
+  void rest();
+  bool is_stopping();
+  bool is_out_of_time();
   void move_to(Journal::Position position);
   void complete(Journal::Position upto, const std::exception_ptr& error);
   void wait_for(Journal::Position position, Completion done);
