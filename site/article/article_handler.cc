@@ -166,6 +166,7 @@ Reply Routes::read(Request& request) {
   }
   const std::string_view nickname = *author ? std::string_view((*author)->nickname) : std::string_view();
   Response response = Response::json(200, article_json(*copy, nickname, *counts, mine));
+  response.headers.reserve(2);
   response.with("Cache-Control", "private, no-cache");
   co_return http::with_etag(request, std::move(response));
 }

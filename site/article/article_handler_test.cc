@@ -311,6 +311,22 @@ TEST_F(ArticleHandlerTest, ListsComeInThreeForms) {
   EXPECT_EQ(ask(ann_, "GET", "/v1/articles?cursor=" + cursor).status, 422u);
 }
 
+TEST_F(ArticleHandlerTest, AnOffsetDeepWithinAListIsRefused) {
+  publish(ann_);
+  module_.database.write_now([](sql::Session& session) {
+    session.execute({"test", "many", "UPDATE article_counts SET cnt = 1000000"});
+  });
+  for (const std::string list : {"/v1/articles", "/v1/me/articles"}) {
+    EXPECT_EQ(ask(ann_, "GET", list + "?offset=100000").status, 200u);
+    const auto deep = ask(ann_, "GET", list + "?offset=100001");
+    EXPECT_EQ(deep.status, 422u);
+    EXPECT_EQ(json_of(deep).at("errors").at(0).at("field").as_string(), "offset");
+    const auto page = ask(ann_, "GET", list + "?page=10002&size=10");
+    EXPECT_EQ(json_of(page).at("errors").at(0).at("field").as_string(), "page");
+    EXPECT_EQ(ask(ann_, "GET", list + "?offset=1000000").status, 200u) << "behind the end is just empty";
+  }
+}
+
 TEST_F(ArticleHandlerTest, ASummaryNeverHasTheContent) {
   publish(ann_, "Summary", "# A heading\n\n" + std::string(500, 'x'));
   const auto item = json_of(ask(0, "GET", "/v1/articles")).at("items").at(0).as_object();
