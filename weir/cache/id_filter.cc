@@ -76,9 +76,9 @@ struct IdFilter::Core : std::enable_shared_from_this<Core> {
   static awaitable<void> fill(std::shared_ptr<Core> self);
   static awaitable<void> catch_up(std::shared_ptr<Core> self);
   awaitable<void> advance();
-  // Takes in what was read above the mark. The id before which a gap is too long to be taken in, if there is
-  // one.
-  std::optional<Id> take_in(const std::vector<Id>& ids);
+  // Takes in what was read above the mark; false when it stopped before a gap because the gaps have become
+  // too much.
+  bool take_in(const std::vector<Id>& ids);
 
   const Options options;
   const Source source;
@@ -230,11 +230,11 @@ awaitable<void> IdFilter::Core::advance() {
   while (!stopped) {
     const Id from = mark.load();
     const std::vector<Id> ids = co_await source.read_ids(from, options.page);
-    if (const auto far = take_in(ids)) {
-      // Too much to take in. Once every transaction of now has ended nobody can fill the gap any more: what
-      // isn't there when it is read again never will be.
+    if (!take_in(ids)) {
+      // Too much to take in. Once every transaction of now has ended nobody can fill these gaps any more:
+      // what isn't there when they are read again never will be.
       if (source.older_transactions_ended) co_await source.older_transactions_ended();
-      settled = *far - 1;
+      settled = ids.back();
       gaps_taken = 0;
       continue;
     }
@@ -242,24 +242,22 @@ awaitable<void> IdFilter::Core::advance() {
   }
 }
 
-std::optional<Id> IdFilter::Core::take_in(const std::vector<Id>& ids) {
+bool IdFilter::Core::take_in(const std::vector<Id>& ids) {
   Id last = mark.load();
-  std::optional<Id> far;
+  bool all = true;
   for (const Id id : ids) {
     if (id <= last) continue;
     const Id gap_from = std::max(last, settled) + 1;
     const Id gap = std::max<Id>(0, id - gap_from);
-    if (gaps_taken + gap > options.open_gap) {
-      far = id;
-      break;
-    }
+    all = gaps_taken + gap <= options.open_gap;
+    if (!all) break;
     for (Id missing = gap_from; missing < id; ++missing) bloom.insert(hash(missing));
     gaps_taken += gap;
     bloom.insert(hash(id));
     last = id;
   }
   mark.store(last, std::memory_order_release);
-  return far;
+  return all;
 }
 
 IdFilter::IdFilter(Options options, Source source, asio::any_io_executor executor)
