@@ -11,6 +11,8 @@
 namespace weir::http {
 namespace {
 
+using namespace std::string_literals;
+
 TEST(ServerConcurrency, AnswersAndKeepsTheConnection) {
   TestServer server;
   RawClient client = server.connect();
@@ -160,7 +162,7 @@ TEST(ServerConcurrency, RefusesAmbiguousRequests) {
       {"bare line feeds", "GET /fast HTTP/1.1\nHost: x\n\n"},
       {"one bare line feed", "GET /fast HTTP/1.1\r\nHost: x\nA: b\r\n\r\n"},
       {"a bare carriage return", "GET /fast HTTP/1.1\r\nHost: x\rA: b\r\n\r\n"},
-      {"a NUL in a field", std::string("GET /fast HTTP/1.1\r\nHost: x\r\nA: b\0c\r\n\r\n", 42)},
+      {"a NUL in a field", "GET /fast HTTP/1.1\r\nHost: x\r\nA: b\0c\r\n\r\n"s},
       {"no name", "GET /fast HTTP/1.1\r\nHost: x\r\n: b\r\n\r\n"},
       {"no colon", "GET /fast HTTP/1.1\r\nHost: x\r\nnonsense\r\n\r\n"},
       {"no Host", "GET /fast HTTP/1.1\r\n\r\n"},
@@ -170,7 +172,7 @@ TEST(ServerConcurrency, RefusesAmbiguousRequests) {
       {"a space in the target", "GET /fast x HTTP/1.1\r\nHost: x\r\n\r\n"},
       {"no version", "GET /fast\r\nHost: x\r\n\r\n"},
       {"not HTTP", "nonsense\r\n\r\n"},
-      {"a TLS handshake", std::string("\x16\x03\x01\x02\x00\x01", 6)},
+      {"a TLS handshake", "\x16\x03\x01\x02\x00\x01"s},
       {"a chunk size that is none", start + "Transfer-Encoding: chunked\r\n\r\nxyz\r\n"},
       {"a chunk without its end", start + "Transfer-Encoding: chunked\r\n\r\n3\r\nabcX\r\n0\r\n\r\n"},
       {"an endless chunk head", start + "Transfer-Encoding: chunked\r\n\r\n3;" + std::string(40'000, 'x')},
