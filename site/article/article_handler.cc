@@ -132,6 +132,7 @@ asio::awaitable<user::UserPtr> Routes::author_of(Id author) {
 
 asio::awaitable<Authors> Routes::authors_of(const std::vector<Summary>& items) {
   std::vector<Id> ids;
+  ids.reserve(items.size());
   for (const Summary& item : items) ids.push_back(item.author_id);
   std::ranges::sort(ids);
   ids.erase(std::ranges::unique(ids).begin(), ids.end());
