@@ -26,10 +26,10 @@ Check quick_check(std::string name, std::function<Health()> run, bool essential 
 
 struct OperationalOptions {
   std::string title = "Weir";
-  std::string version;
-  std::string description;
-  std::vector<Check> checks;
-  std::function<bool()> stopping;  // then /readyz is 503
+  std::string version = {};
+  std::string description = {};
+  std::vector<Check> checks = {};
+  std::function<bool()> stopping = {};  // then /readyz is 503
 };
 
 // Call it last or first: the document is made at its first request, from what the router holds then.

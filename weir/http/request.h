@@ -24,7 +24,7 @@ namespace weir::http {
 struct Principal {
   Id user_id = 0;
   bool admin = false;
-  std::string session;
+  std::string session = {};
 };
 
 class Request {

@@ -33,22 +33,22 @@ enum class Access {
 
 // A parameter of the query or the headers, for the documentation.
 struct Parameter {
-  std::string name;
-  std::string description;
+  std::string name = {};
+  std::string description = {};
   std::string type = "string";  // of JSON schema: string, integer, boolean
   std::string in = "query";     // or "header"
   bool required = false;
-  boost::json::object schema;  // more of its JSON schema: {"minimum": 1, "maximum": 100}
+  boost::json::object schema = {};  // more of its JSON schema: {"minimum": 1, "maximum": 100}
 };
 
 // What the OpenAPI document says about a route beyond what the router knows.
 struct Doc {
-  std::string summary;
-  std::vector<Parameter> query;
-  std::string request_schema;                 // name of a schema; empty: takes no fields
-  std::map<unsigned, std::string> responses;  // status -> name of a schema, "" for no body
-  std::vector<unsigned> problems;             // statuses that the handler may answer as problems
-  std::string tag;
+  std::string summary = {};
+  std::vector<Parameter> query = {};
+  std::string request_schema = {};                 // name of a schema; empty: takes no fields
+  std::map<unsigned, std::string> responses = {};  // status -> name of a schema, "" for no body
+  std::vector<unsigned> problems = {};             // statuses that the handler may answer as problems
+  std::string tag = {};
   bool hidden = false;  // pages and the like: not in the document
   std::string response_type = "application/json";
   bool request_optional = false;  // with request_schema: an empty body will do
@@ -62,8 +62,8 @@ struct Route {
   // Others, and "{name:text}", match what isn't empty.
   std::string pattern;
   Access access = Access::anyone;
-  Handler handler;
-  Doc doc;
+  Handler handler = {};
+  Doc doc = {};
 };
 
 // The kinds of a parameter.

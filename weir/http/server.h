@@ -49,8 +49,8 @@ struct ServerOptions {
       10'000};  // a handler's time; then it is cancelled and 503 answered
   std::chrono::milliseconds write_deadline{30'000};  // for the client to take an answer; then closed
   std::vector<std::string>
-      trusted_proxies;                    // addresses and networks ("10.0.0.0/8") whose X-Forwarded-* count
-  std::vector<std::string> cors_origins;  // "https://example.com", or "*" for any
+      trusted_proxies;  // addresses and networks ("10.0.0.0/8") whose X-Forwarded-* count
+  std::vector<std::string> cors_origins = {};  // "https://example.com", or "*" for any
   AccessLogLevel access_log = AccessLogLevel::errors;
 };
 
