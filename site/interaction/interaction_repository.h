@@ -66,6 +66,11 @@ class InteractionRepository {
   void count_reads_now(const idempotency::Inbox& inbox, std::span<const queue::Message> messages);
   void record_history_now(const idempotency::Inbox& inbox, std::span<const queue::Message> messages);
   std::vector<std::int64_t> like_counts_now(std::string_view biz, std::span<const Id> ids);
+  std::optional<std::vector<std::pair<Id, std::int64_t>>> liked_at_least_now(std::string_view biz,
+                                                                             std::int64_t likes,
+                                                                             std::size_t limit) {
+    return interactions_.liked_at_least_now(biz, likes, limit);
+  }
   void like_many_now(std::string_view biz, std::span<const Like> likes);
   void import_likes_now(std::string_view biz, std::span<const ImportedLikes> likes);
   void add_reads_now(std::string_view biz, std::span<const std::pair<Id, std::int64_t>> reads);

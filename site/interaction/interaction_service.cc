@@ -217,6 +217,11 @@ std::vector<std::int64_t> InteractionService::like_counts_now(std::string_view b
   return interactions_.like_counts_now(biz, ids);
 }
 
+std::optional<std::vector<std::pair<Id, std::int64_t>>> InteractionService::liked_at_least_now(
+    std::string_view biz, std::int64_t likes, std::size_t limit) {
+  return interactions_.liked_at_least_now(biz, likes, limit);
+}
+
 void InteractionService::like_many_now(std::string_view biz, std::span<const Like> likes) {
   interactions_.like_many_now(biz, likes);
 }

@@ -126,6 +126,11 @@ class InteractionService {
   void record_history_now(const idempotency::Inbox& inbox, std::span<const queue::Message> messages);
   // How much each is liked, in the order of `ids` (at most 32,000), by one statement.
   std::vector<std::int64_t> like_counts_now(std::string_view biz, std::span<const Id> ids);
+  // All things of the kind that are liked at least so often (`likes` > 0), in no order; nothing when they are
+  // more than `limit`. O(what it returns).
+  std::optional<std::vector<std::pair<Id, std::int64_t>>> liked_at_least_now(std::string_view biz,
+                                                                             std::int64_t likes,
+                                                                             std::size_t limit);
   // In transactions of at most 1,000 rows.
   void like_many_now(std::string_view biz, std::span<const Like> likes);
   // Sets how many likes each brought along from elsewhere; importing again replaces them.

@@ -24,6 +24,7 @@ const std::array kMigrations{sql::Migration{1, "interactions", R"sql(
     version        INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (biz, biz_id)
   ) STRICT, WITHOUT ROWID;
+  CREATE INDEX interactions_by_likes ON interactions (biz, like_count) WHERE like_count > 0;
   CREATE TABLE likes (
     user_id    INTEGER NOT NULL,
     biz        TEXT NOT NULL,
@@ -51,6 +52,10 @@ const sql::Query kMine{
 const sql::Query kLikesBetween{
     "ranking", "likes_between",
     "SELECT biz_id, like_count FROM interactions WHERE biz = ? AND biz_id BETWEEN ? AND ?"};
+// "> 0" is what tells SQLite that the partial index has them all.
+const sql::Query kLikedAtLeast{"ranking", "liked_at_least",
+                               "SELECT biz_id, like_count FROM interactions "
+                               "WHERE biz = ? AND like_count >= ? AND like_count > 0 LIMIT ?"};
 const sql::Query kImportLikes{
     "interaction", "import_likes",
     "INSERT INTO interactions (biz, biz_id, like_count, imported_likes, version) VALUES (?, ?, ?, ?, 1) "
@@ -208,6 +213,16 @@ std::vector<std::int64_t> InteractionStore::like_counts_now(std::string_view biz
     session.each_of(query, keys, put);
   });
   return likes;
+}
+
+std::optional<std::vector<std::pair<Id, std::int64_t>>> InteractionStore::liked_at_least_now(
+    std::string_view biz, std::int64_t likes, std::size_t limit) {
+  auto found = database_.read_now([&](sql::Session& session) {
+    const auto read = [](const sql::Row& row) { return std::pair(row.get<Id>(0), row.get<std::int64_t>(1)); };
+    return session.all(kLikedAtLeast, read, biz, likes, limit + 1);
+  });
+  if (found.size() > limit) return std::nullopt;
+  return found;
 }
 
 void InteractionStore::like_many_now(std::string_view biz, std::span<const Like> likes) {

@@ -49,6 +49,11 @@ class InteractionStore {
   // How much each is liked, in the order of `ids` (at most sql::kMaxParameters - 1), by one statement off the
   // primary key.
   std::vector<std::int64_t> like_counts_now(std::string_view biz, std::span<const Id> ids);
+  // All things of the kind that are liked at least so often (`likes` > 0), off a covering index; nothing when
+  // they are more than `limit`.
+  std::optional<std::vector<std::pair<Id, std::int64_t>>> liked_at_least_now(std::string_view biz,
+                                                                             std::int64_t likes,
+                                                                             std::size_t limit);
   // Likes that are there already stay as they are.
   void like_many_now(std::string_view biz, std::span<const Like> likes);
   // Sets how many likes each brought along, replacing what an earlier import said.

@@ -1,6 +1,7 @@
 // Likes, their counts and the cache of counts, through the service over a real store.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <future>
 #include <numeric>
@@ -131,6 +132,27 @@ TEST(Counts, LikesForTheRankingComeInTheOrderAsked) {
   EXPECT_EQ(m.service.like_counts_now("article", std::vector<Id>{2, 2}), (Likes{2, 2}));
   EXPECT_TRUE(m.service.like_counts_now("article", std::vector<Id>{}).empty());
   EXPECT_EQ(m.service.like_counts_now("course", std::vector<Id>{1}), (Likes{0}));
+}
+
+TEST(Counts, WhatIsLikedMostIsFoundOffItsIndex) {
+  Module m;
+  for (Id article = 1; article <= 5; ++article)
+    for (Id user = 1; user <= article; ++user) m.like(user, article);
+  m.io.run(m.service.like(1, {"course", 9}));
+  auto found = m.service.liked_at_least_now("article", 4, 2).value();
+  std::ranges::sort(found);
+  EXPECT_EQ(found, (std::vector<std::pair<Id, std::int64_t>>{{4, 4}, {5, 5}}));
+  EXPECT_FALSE(m.service.liked_at_least_now("article", 3, 2)) << "more than two";
+  EXPECT_TRUE(m.service.liked_at_least_now("article", 6, 2).value().empty());
+  const auto plan = m.database.read_now([](sql::Session& session) {
+    return session.all(
+        sql::Query{"test", "plan",
+                   "EXPLAIN QUERY PLAN SELECT biz_id, like_count FROM interactions "
+                   "WHERE biz = ? AND like_count >= ? AND like_count > 0 LIMIT ?"},
+        [](const sql::Row& row) { return row.get<std::string>(3); }, "article", 1, 10);
+  });
+  ASSERT_EQ(plan.size(), 1U);
+  EXPECT_NE(plan[0].find("COVERING INDEX interactions_by_likes"), std::string::npos) << plan[0];
 }
 
 TEST(Recount, PutsRightWhatTheRowsSay) {

@@ -19,6 +19,9 @@ Sources sources_of(article::ArticleService& articles, interaction::InteractionSe
   sources.like_counts = [&interactions](std::span<const Id> ids) {
     return interactions.like_counts_now(article::kBiz, ids);
   };
+  sources.liked_at_least = [&interactions](std::int64_t likes, std::size_t limit) {
+    return interactions.liked_at_least_now(article::kBiz, likes, limit);
+  };
   sources.summaries = [&articles](std::vector<Id> ids) { return articles.summaries(std::move(ids)); };
   return sources;
 }

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "site/article/article_service.h"
@@ -31,6 +32,10 @@ struct Sources {
       next_batch;
   // How much each is liked, in their order, by one query. Blocks.
   std::function<std::vector<std::int64_t>(std::span<const Id>)> like_counts;
+  // All that are liked at least so often, in no order; nothing when they are more than `limit`. Blocks.
+  std::function<std::optional<std::vector<std::pair<Id, std::int64_t>>>(std::int64_t likes,
+                                                                        std::size_t limit)>
+      liked_at_least;
   // What readers see of each, in the order asked; those that aren't there any more are left out.
   std::function<boost::asio::awaitable<std::vector<article::Summary>>(std::vector<Id>)> summaries;
 };
@@ -65,6 +70,11 @@ class RankingRepository {
   }
   std::vector<std::int64_t> like_counts_now(std::span<const Id> ids) const {
     return sources_.like_counts(ids);
+  }
+
+  std::optional<std::vector<std::pair<Id, std::int64_t>>> liked_at_least_now(std::int64_t likes,
+                                                                             std::size_t limit) const {
+    return sources_.liked_at_least(likes, limit);
   }
 
   // Saves the ranking, then shows it.

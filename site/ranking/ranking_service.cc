@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "site/ranking/batch_likes.h"
 #include "site/ranking/ranking_repository.h"
 #include "weir/ranking/top_k.h"
 
@@ -48,19 +49,19 @@ boost::asio::awaitable<std::optional<RankingService::Shown>> RankingService::boa
 Ranking RankingService::compute(WallTime now, const std::function<void()>& check) const {
   weir::ranking::TopK<Ranked, Better> top(std::min(options_.top, kMaxTop));
   const WallTime not_before = now - options_.window;
+  BatchLikes likes_of(rankings_);
   std::optional<Candidate> after;
-  std::vector<Id> ids;
   for (;;) {
     check();
     const auto batch = rankings_.next_batch_now(after, kBatch, not_before);
-    ids.clear();
-    for (const Candidate& candidate : batch) ids.push_back(candidate.id);
-    const auto likes = rankings_.like_counts_now(ids);
+    const auto& likes = likes_of.of(batch);
     for (std::size_t i = 0; i < batch.size(); ++i)
       top.offer(
           {batch[i].id, model_.score(likes[i], batch[i].published_at, now), likes[i], batch[i].published_at});
     if (batch.size() < kBatch) break;
     after = batch.back();
+    if (top.full() && !likes_of.narrow(model_.likes_needed(top.worst()->score, now - after->published_at)))
+      break;
   }
   return {std::string(weir::ranking::HackerNews::kName), top.take()};
 }

@@ -1,8 +1,8 @@
 // RankingService: the hot list, computed by a job and shown to everybody.
 //
 // It promises: a reader never waits for a computation, takes no lock and gets no error because one failed;
-// the last good list stays, marked stale. Computing asks for counts by batches, never one by one, and keeps
-// memory for one batch and the best hundred, however many articles there are.
+// the last good list stays, marked stale. Computing asks for counts by batches, never one by one
+// (see batch_likes.h), and keeps memory for one batch and the best hundred, however many articles there are.
 //
 // Thread-safe. Faults of the store are exceptions (weir::Unavailable).
 #pragma once

@@ -12,14 +12,24 @@ HackerNews::HackerNews(double gravity) : gravity_(gravity) {
   if (!(gravity >= 0 && gravity <= kMaxGravity)) throw Unusable("gravity must be within 0 and 10");
 }
 
-double HackerNews::score(std::int64_t likes, std::chrono::microseconds age) const {
+double HackerNews::decay(std::chrono::microseconds age) const {
   using Hours = std::chrono::duration<double, std::ratio<3600>>;
   const double base = std::max(Hours(age).count(), 0.0) + 2;
-  // In double before the subtraction, so that the smallest integer doesn't overflow.
-  const double points = static_cast<double>(likes) - 1;
   // The common case needs a square root only, which is several times cheaper than a power.
-  const double decay = gravity_ == kDefaultGravity ? base * std::sqrt(base) : std::pow(base, gravity_);
-  return points / decay;
+  return gravity_ == kDefaultGravity ? base * std::sqrt(base) : std::pow(base, gravity_);
+}
+
+double HackerNews::score(std::int64_t likes, std::chrono::microseconds age) const {
+  // In double before the subtraction, so that the smallest integer doesn't overflow.
+  return (static_cast<double>(likes) - 1) / decay(age);
+}
+
+std::int64_t HackerNews::likes_needed(double score, std::chrono::microseconds age) const {
+  if (!(score > 0)) return 0;
+  // Rounded down, and a little more for the last digits of the multiplication.
+  const double likes = score * decay(age) * (1 - 1e-9) + 1;
+  constexpr double kLargest = 9.2e18;  // just below 2^63, which doesn't fit
+  return static_cast<std::int64_t>(std::min(likes, kLargest));
 }
 
 double HackerNews::score(std::int64_t likes, WallTime published_at, WallTime now) const {

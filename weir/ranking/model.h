@@ -30,9 +30,15 @@ class HackerNews {
   double score(std::int64_t likes, std::chrono::microseconds age) const;
   double score(std::int64_t likes, WallTime published_at, WallTime now) const;
 
+  // How many likes something of that age needs at least to reach a positive score; never told too high, so
+  // whatever has fewer certainly stays below. The older it is, the more it needs.
+  std::int64_t likes_needed(double score, std::chrono::microseconds age) const;
+
   double gravity() const { return gravity_; }
 
  private:
+  double decay(std::chrono::microseconds age) const;
+
   double gravity_;
 };
 

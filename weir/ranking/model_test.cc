@@ -68,6 +68,28 @@ TEST(HackerNews, IsFiniteWhateverComes) {
   }
 }
 
+TEST(HackerNews, FewerLikesThanNeededStayBelow) {
+  const std::uint64_t seed = thread_random().next();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  Random random(seed);
+  for (const double gravity : {0.0, 1.5, 1.8}) {
+    const HackerNews model(gravity);
+    for (int i = 0; i < 10'000; ++i) {
+      const std::chrono::seconds age(random.below(30 * 86'400));
+      const auto likes = static_cast<std::int64_t>(2 + random.below(1'000'000));
+      const double score = model.score(likes, age);
+      const auto needed = model.likes_needed(score, age);
+      ASSERT_LE(needed, likes) << "it reached the score itself";
+      ASSERT_GE(needed, likes - 1) << "and not by much more";
+      ASSERT_LT(model.score(needed - 1, age), score);
+      ASSERT_GE(model.likes_needed(score, age + 1h), needed);
+    }
+    EXPECT_EQ(model.likes_needed(0, 1h), 0);
+    EXPECT_EQ(model.likes_needed(-1, 1h), 0);
+    EXPECT_GT(model.likes_needed(std::numeric_limits<double>::max(), 1h), 0);
+  }
+}
+
 TEST(HackerNews, RefusesAGravityThatIsNone) {
   EXPECT_THROW(HackerNews{-0.1}, Unusable);
   EXPECT_THROW(HackerNews{10.1}, Unusable);
