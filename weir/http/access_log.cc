@@ -9,7 +9,7 @@
 namespace weir::http {
 namespace {
 
-// How long a line may wait. Writing many at once is what makes them cheap.
+// How long a line may wait for others. Waking the writer once for many is what makes them cheap.
 constexpr std::chrono::milliseconds kEvery{200};
 
 }  // namespace
@@ -32,20 +32,32 @@ AccessLog::~AccessLog() {
 
 void AccessLog::add(std::size_t lane, AccessEntry entry) {
   Lane& mine = *lanes_[lane];
-  const std::lock_guard lock(mine.mutex);
-  if (mine.waiting.size() >= kMaxWaiting) {
-    dropped_.add();
-    return;
+  bool first = false;
+  {
+    const std::lock_guard lock(mine.mutex);
+    if (mine.waiting.size() >= kMaxWaiting) {
+      dropped_.add();
+      return;
+    }
+    first = mine.waiting.empty();
+    mine.waiting.push_back(std::move(entry));
   }
-  mine.waiting.push_back(std::move(entry));
+  if (!first) return;
+  {
+    const std::lock_guard lock(mutex_);
+    pending_ = true;
+  }
+  wake_.notify_one();
 }
 
 void AccessLog::work() {
   pthread_setname_np(pthread_self(), "access-log");
   std::unique_lock lock(mutex_);
   for (bool last = false; !last;) {
+    wake_.wait(lock, [this] { return pending_ || stopping_; });
     wake_.wait_for(lock, kEvery, [this] { return stopping_; });
     last = stopping_;
+    pending_ = false;
     lock.unlock();
     write_waiting();
     lock.lock();

@@ -49,7 +49,7 @@ class AccessLog {
   telemetry::Counter dropped_;
   std::mutex mutex_;
   std::condition_variable wake_;
-  bool stopping_ = false;
+  bool pending_ = false, stopping_ = false;
   std::thread thread_;
 };
 

@@ -27,6 +27,7 @@ article h3{font-size:1rem;font-weight:500;margin:0;display:flex;gap:.75rem;align
 .verb{font-weight:700;color:var(--accent);min-width:3.6rem}
 table{border-collapse:collapse;width:100%;margin:.6rem 0;font-size:.9rem}
 td,th{text-align:left;vertical-align:top;padding:.3rem .8rem .3rem 0;border-top:1px solid var(--line)}th{font-weight:500;color:var(--soft)}
+.op td:first-child{width:11rem}.op td:nth-child(2){width:6rem}.op td:last-child{width:auto}
 pre{overflow:auto;font-size:.85rem;margin:.5rem 0;padding:.75rem 1rem;background:var(--paper);border-radius:.4rem}
 summary{cursor:pointer}:target{outline:2px solid var(--accent);outline-offset:2px}
 )";
@@ -97,7 +98,7 @@ std::string who(const json::object& operation) {
 void append_parameters(std::string& out, const json::object& operation) {
   const auto* parameters = operation.if_contains("parameters");
   if (parameters == nullptr) return;
-  out += "<table><tr><th>parameter<th>in<th>";
+  out += "<table class=\"op\"><tr><th>parameter<th>in<th>";
   for (const auto& value : parameters->get_array()) {
     const auto& parameter = value.get_object();
     out += "<tr><td><code>" + escaped(text_at(parameter, "name")) + "</code><td>" + text_at(parameter, "in") +
@@ -120,7 +121,7 @@ void append_operation(std::string& out, const std::string& method, std::string_v
     out += "<p class=\"meta\">Takes " + schema_link(body->get_object()) + "</p>";
   }
   std::string problems;
-  out += "<table><tr><th>answers<th>";
+  out += "<table class=\"op\"><tr><th>answers<th>";
   for (const auto& [status, value] : operation.at("responses").get_object()) {
     if (status[0] >= '4') {
       problems += (problems.empty() ? "" : ", ") + std::string(status);
