@@ -1,0 +1,146 @@
+// What the tests of this module stand on: the module over a real SQLite file, with articles and likes that a
+// test writes down by hand.
+#pragma once
+
+#include <algorithm>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/use_future.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "site/ranking/ranking_repository.h"
+#include "site/ranking/ranking_store.h"
+#include "weir/base/clock.h"
+#include "weir/sql/database.h"
+
+namespace weir::site::ranking {
+
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "weir-ranking-XXXXXX").string();
+    if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp " + pattern);
+    path = pattern;
+  }
+  ~TemporaryDirectory() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);
+  }
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+
+  std::filesystem::path path;
+};
+
+// A few I/O threads, as the server has.
+class Io {
+ public:
+  Io() {
+    for (int i = 0; i < 2; ++i) threads_.emplace_back([this] { context_.run(); });
+  }
+  ~Io() {
+    work_.reset();
+    context_.stop();
+    for (auto& thread : threads_) thread.join();
+  }
+  Io(const Io&) = delete;
+  Io& operator=(const Io&) = delete;
+
+  boost::asio::any_io_executor executor() { return context_.get_executor(); }
+  template <class T>
+  T run(boost::asio::awaitable<T> work) {
+    return boost::asio::co_spawn(context_, std::move(work), boost::asio::use_future).get();
+  }
+
+ private:
+  boost::asio::io_context context_;
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_{context_.get_executor()};
+  std::vector<std::thread> threads_;
+};
+
+inline sql::Options database_options(const std::filesystem::path& directory) {
+  sql::Options options;
+  options.path = (directory / "weir.db").string();
+  options.full_sync = false;
+  return options;
+}
+
+// Articles and likes in memory. It also counts what it was asked for.
+struct World {
+  struct Article {
+    WallTime published_at;
+    std::int64_t likes;
+  };
+  std::map<Id, Article> articles;
+  std::set<Id> withdrawn;
+  bool broken = false;
+  int batches = 0, count_queries = 0, fetches = 0, summary_queries = 0;
+
+  Sources sources() {
+    Sources sources;
+    sources.next_batch = [this](std::optional<Candidate> after, std::size_t count, WallTime not_before) {
+      ++batches;
+      return next(after, count, not_before);
+    };
+    sources.like_counts = [this](std::span<const Id> ids) {
+      ++count_queries;
+      if (broken) throw Unavailable("the store is away");
+      std::vector<std::int64_t> likes;
+      for (const Id id : ids) likes.push_back(articles.at(id).likes);
+      return likes;
+    };
+    sources.liked_at_least = [this](std::int64_t needed, std::size_t limit) {
+      ++fetches;
+      std::vector<std::pair<Id, std::int64_t>> found;
+      for (const auto& [id, article] : articles)
+        if (article.likes >= needed) found.emplace_back(id, article.likes);
+      return found.size() > limit ? std::nullopt : std::optional(found);
+    };
+    sources.summaries = [this](std::vector<Id> ids) -> boost::asio::awaitable<std::vector<article::Summary>> {
+      ++summary_queries;
+      std::vector<article::Summary> found;
+      for (const Id id : ids) {
+        if (withdrawn.contains(id)) continue;
+        article::Summary summary;
+        summary.id = id;
+        summary.author_id = 1;
+        summary.title = "title " + std::to_string(id);
+        summary.published_at = articles.at(id).published_at;
+        found.push_back(std::move(summary));
+      }
+      co_return found;
+    };
+    return sources;
+  }
+
+ private:
+  std::vector<Candidate> next(std::optional<Candidate> after, std::size_t count, WallTime not_before) {
+    if (sorted_.size() != articles.size()) {
+      sorted_.clear();
+      for (const auto& [id, article] : articles) sorted_.push_back({id, article.published_at});
+      std::ranges::sort(sorted_, newer);
+    }
+    auto at = after ? std::ranges::upper_bound(sorted_, *after, newer) : sorted_.begin();
+    std::vector<Candidate> batch;
+    for (; at != sorted_.end() && batch.size() < count && at->published_at >= not_before; ++at)
+      batch.push_back(*at);
+    return batch;
+  }
+  static bool newer(const Candidate& a, const Candidate& b) {
+    return a.published_at != b.published_at ? a.published_at > b.published_at : a.id > b.id;
+  }
+  std::vector<Candidate> sorted_;  // newest first; made again when an article comes
+};
+
+}  // namespace weir::site::ranking
