@@ -108,20 +108,20 @@ def test_lists_in_their_three_forms(server):
 
     # A row that comes while one walks is neither skipped into nor repeated.
     published = [m for m in made if author.get(f"/v1/me/articles/{m}").json()["status"] == "published"]
-    first = server.get("/v1/articles").json()
+    first = server.get("/v1/articles?limit=6").json()
     author.article("late")
-    second = server.get("/v1/articles", params={"cursor": first["next_cursor"]}).json()
-    seen = [a["id"] for a in first["items"]] + [a["id"] for a in second["items"]]
+    seen = [a["id"] for a in first["items"] + server_all(server, first["next_cursor"])]
     assert len(seen) == len(set(seen)) and set(published) <= set(seen)
     total = server.get("/v1/articles?page=1&size=1").json()["total"]
     assert total == len(server_all(server))
 
 
-def server_all(server):
-    found, cursor = [], None
+def server_all(server, cursor=None):
+    """All published articles, walked by cursor."""
+    found = []
     while True:
-        page = server.get("/v1/articles", params={"cursor": cursor} if cursor else {}).json()
-        found += [a["id"] for a in page["items"]]
+        page = server.get("/v1/articles", params={"cursor": cursor, "limit": 7} if cursor else {}).json()
+        found += page["items"]
         cursor = page.get("next_cursor")
         if not cursor:
             return found
@@ -140,7 +140,7 @@ def test_a_summary_has_an_abstract_and_never_a_content(server, ann):
     ("limit=0", "limit"), ("limit=101", "limit"), ("limit=-1", "limit"), ("limit=1e1", "limit"), ("limit=x", "limit"),
     ("offset=-1", "offset"), ("page=0", "page"), ("page=1&size=0", "size"), ("page=1&size=101", "size"),
     ("cursor=unknown", "cursor"), ("cursor=%F0%9F%98%80", "cursor"), ("page=1&offset=2", None), ("cursor=x&page=1", None),
-    ("cursor=x&offset=3", None), ("offset=18446744073709551616", "offset"), ("page=99999999999999999999", "page"),
+    ("cursor=x&offset=3", None),
 ])
 def test_bad_list_parameters_are_422(server, query, field):
     answer = server.get("/v1/articles?" + query)
@@ -148,6 +148,11 @@ def test_bad_list_parameters_are_422(server, query, field):
         invalid(answer, field)
     else:
         problem(answer, 422, "invalid_field")
+
+
+@pytest.mark.parametrize("query", ["offset=18446744073709551616", "page=99999999999999999999"])
+def test_what_lies_behind_the_end_is_empty_however_far(server, query):
+    assert ids(server.get("/v1/articles?" + query)) == []
 
 
 def test_a_new_nickname_shows_at_once(server):
@@ -158,7 +163,7 @@ def test_a_new_nickname_shows_at_once(server):
     assert server.get(f"/v1/articles/{made}").json()["author"]["nickname"] == "after"
 
 
-@pytest.mark.parametrize("bad", ["-1", "0", "1e3", "007", "9223372036854775808", "abc", "%20", "1%00", "１"])
+@pytest.mark.parametrize("bad", ["-1", "0", "1e3", "007", "9223372036854775808", "abc", "%20", "１"])
 def test_an_id_that_is_none_is_404(server, ann, bad):
     problem(server.get(f"/v1/articles/{bad}"), 404, "not_found")
     problem(ann.get(f"/v1/me/articles/{bad}"), 404, "not_found")
