@@ -34,8 +34,8 @@ void BatchWriter::add(const Record& record) {
     detail::put_varint(bytes_, record.lane);
     detail::put_varint(bytes_, record.sequence);
   }
-  const std::int64_t appended_at = to_micros(record.appended_at);
-  detail::put_varint(bytes_, detail::zigzag(appended_at - appended_at_));
+  const auto appended_at = static_cast<std::uint64_t>(to_micros(record.appended_at));
+  detail::put_varint(bytes_, detail::zigzag(static_cast<std::int64_t>(appended_at - appended_at_)));
   detail::put_text(bytes_, record.key);
   detail::put_text(bytes_, record.payload);
   if (!record.event_id.empty()) detail::put_text(bytes_, record.event_id);
@@ -66,14 +66,14 @@ bool BatchReader::next(Record& record) {
     lane_ = static_cast<std::uint32_t>(in_.varint());
     next_sequence_ = in_.varint();
   }
-  appended_at_ += detail::unzigzag(in_.varint());
+  appended_at_ += static_cast<std::uint64_t>(detail::unzigzag(in_.varint()));
   record.key = in_.text();
   record.payload = in_.text();
   record.event_id = (flags & kHasEventId) ? in_.text() : std::string_view();
   record.producer = producer_;
   record.lane = lane_;
   record.sequence = next_sequence_++;
-  record.appended_at = from_micros(appended_at_);
+  record.appended_at = from_micros(static_cast<std::int64_t>(appended_at_));
   return in_.good();
 }
 

@@ -28,7 +28,7 @@ class BatchWriter {
   std::int64_t count_ = 0;
   std::uint64_t producer_ = 0, next_sequence_ = 0;
   std::uint32_t lane_ = 0;
-  std::int64_t appended_at_ = 0;
+  std::uint64_t appended_at_ = 0;  // microseconds; unsigned, because differences may overflow
 };
 
 class BatchReader {
@@ -45,7 +45,7 @@ class BatchReader {
   bool whole_;
   std::uint64_t producer_ = 0, next_sequence_ = 0;
   std::uint32_t lane_ = 0;
-  std::int64_t appended_at_ = 0;
+  std::uint64_t appended_at_ = 0;  // microseconds; unsigned, because differences may overflow
 };
 
 }  // namespace weir::queue

@@ -115,8 +115,9 @@ std::size_t Database::State::run_transaction(Session& session, std::span<const s
   writes_run.fetch_add(begun, std::memory_order_relaxed);
   transactions.fetch_add(1, std::memory_order_relaxed);
   for (const auto& call : calls.first(finished))
-    // Each gets an exception of its own: they are thrown in different threads.
-    call->finish(failure ? std::make_exception_ptr(Error(*failure)) : nullptr);
+    // Each gets an exception of its own, text included (copies would share it): they are thrown in different
+    // threads.
+    call->finish(failure ? std::make_exception_ptr(Error(failure->kind(), failure->what())) : nullptr);
   return finished;
 }
 
