@@ -53,6 +53,7 @@ TEST(EndedSessionsConcurrency, ReadersSeeEveryEndThatCameBefore) {
   std::atomic<int> added{0};
   std::atomic<bool> wrong{false};
   std::vector<std::thread> readers;
+  readers.reserve(2);
   for (int r = 0; r < 2; ++r)
     readers.emplace_back([&] {
       while (added < 1'000)

@@ -87,6 +87,7 @@ TEST(PasswordHasherConcurrency, RefusesWhenTooManyWait) {
   }));
   running.get_future().wait();
   std::vector<std::future<std::optional<std::string>>> others;
+  others.reserve(3);
   for (int i = 0; i < 3; ++i) others.push_back(io.start(hasher.hash("password 1", always)));
   // While the only thread is held, only the one that found no place can be answered.
   const auto answered = [](auto& one) {

@@ -336,6 +336,7 @@ TEST_F(UserHandlerConcurrency, OfManySignUpsAtOnceOneIsCreatedAndTheOthersAreCon
   std::map<unsigned, int> statuses;
   std::mutex mutex;
   std::vector<std::thread> crowd;
+  crowd.reserve(50);
   for (int i = 0; i < 50; ++i)
     crowd.emplace_back([&] {
       const auto answer = post("/v1/users", account());

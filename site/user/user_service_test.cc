@@ -330,6 +330,7 @@ class UserServiceConcurrency : public UserServiceTest {};
 
 TEST_F(UserServiceConcurrency, OfManySignUpsWithOneEmailOneWins) {
   std::vector<std::future<std::optional<Id>>> all;
+  all.reserve(200);
   for (int i = 0; i < 200; ++i)
     all.push_back(module->io.start(service().sign_up({"ann@example.com", "password 1", std::nullopt})));
   int won = 0;
@@ -343,6 +344,7 @@ TEST_F(UserServiceConcurrency, TheStoreLetsOneOfManyInsertsThrough) {
   user.email = "ann@example.com";
   user.nickname = "Ann";
   std::vector<std::future<std::optional<Id>>> all;
+  all.reserve(200);
   for (int i = 0; i < 100; ++i) all.push_back(module->io.start(module->users.insert(user)));
   int won = 0;
   for (auto& one : all) won += one.get().has_value();
@@ -354,6 +356,7 @@ TEST_F(UserServiceConcurrency, OfTwoUsesOfATokenOneWinsAndTheSessionEnds) {
   for (int round = 0; round < 20; ++round) {
     const auto session = module->sign_in("ann@example.com");
     std::vector<std::future<std::optional<SignedIn>>> uses;
+    uses.reserve(4);
     for (int i = 0; i < 4; ++i)
       uses.push_back(module->io.start(service().refresh(session->refresh_token, Entrance::tokens)));
     std::optional<SignedIn> winner;
@@ -372,6 +375,7 @@ TEST_F(UserServiceConcurrency, AHundredReadersAtOnceLoadOnce) {
   const auto id = module->sign_up("ann@example.com");
   const double before = statements("find");
   std::vector<std::future<UserPtr>> all;
+  all.reserve(100);
   for (int i = 0; i < 100; ++i) all.push_back(module->io.start(service().get(*id)));
   for (auto& one : all) EXPECT_TRUE(one.get());
   EXPECT_EQ(statements("find") - before, 1);
