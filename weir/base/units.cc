@@ -38,7 +38,7 @@ std::string format(std::uint64_t value, const std::array<Unit, N>& units) {
     if (value != 0 && value % unit.factor == 0)
       return std::to_string(value / unit.factor) + std::string(unit.name);
   }
-  return "0" + std::string(units.back().name);
+  return std::string("0").append(units.back().name);
 }
 
 }  // namespace

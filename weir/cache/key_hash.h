@@ -52,10 +52,16 @@ struct SeededHash {
 };
 
 // What a key owns beside its own sizeof.
+template <class A, class B>
+std::size_t key_heap_bytes(const std::pair<A, B>& key);
+template <class... T>
+std::size_t key_heap_bytes(const std::tuple<T...>& key);
 template <class K>
 std::size_t key_heap_bytes(const K& key) {
   if constexpr (std::is_same_v<K, std::string>) {
-    return key.capacity() < sizeof(std::string) / 2 ? 0 : key.capacity() + 1;
+    return key.capacity() < sizeof(std::string) / 2
+               ? 0
+               : key.capacity() + 1 + 16;  // the allocator rounds up and keeps a header
   } else {
     return 0;
   }

@@ -129,7 +129,9 @@ TEST(LeaseTable, RandomInterleavingsNeverFillAStaleValue) {
         if (dirty) table.cancel("k", [&] { cached.reset(); });
         dirty = false;
     }
-    if (!dirty && cached) ASSERT_EQ(*cached, store) << step;
+    if (!dirty && cached) {
+      ASSERT_EQ(*cached, store) << step;
+    }
   }
   EXPECT_GT(fills, 100);
 }

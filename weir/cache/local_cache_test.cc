@@ -1,6 +1,7 @@
 #include "weir/cache/local_cache.h"
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <map>
 #include <optional>
@@ -10,6 +11,12 @@
 #include <vector>
 
 #include "weir/base/random.h"
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define WEIR_SANITIZED 1
+#endif
+#endif
 
 namespace weir::cache {
 namespace {
@@ -221,6 +228,26 @@ TEST_F(LocalCacheTest, ChosenKeysAreSpreadBySeed) {
   EXPECT_NE(KeyHash<Pair>{}({"article", 1}, 7), KeyHash<Pair>{}({"articl", 1}, 7));
 }
 
+#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !WEIR_SANITIZED
+// The weights are the truth: what the allocator gives out is no more than the cache believes, and not much
+// less.
+TEST_F(LocalCacheTest, WeighsWhatItReallyTakes) {
+  const std::size_t before = mallinfo2().uordblks;
+  auto cache = std::make_unique<LocalCache<std::string, std::string>>(options(std::size_t{8} << 20));
+  for (int i = 0; i < 200'000; ++i) {
+    const auto text = std::make_shared<const std::string>(static_cast<std::size_t>(i % 500), 'x');
+    const std::size_t owned =
+        text->capacity() < 16 ? 0 : text->capacity() + 1 + 16;  // and the allocator's header
+    cache->put("a key that owns memory, number " + std::to_string(i), text, sizeof(std::string) + owned, 1h);
+  }
+  const auto taken = static_cast<double>(mallinfo2().uordblks - before);
+  const auto weight = static_cast<double>(cache->weight());
+  EXPECT_GT(cache->stats().evictions, 100'000U);
+  EXPECT_LT(taken, weight);
+  EXPECT_GT(taken, weight * 0.8);
+}
+#endif
+
 // Random operations against a plain map. Without pressure the two agree on everything; under pressure the
 // cache may know less, but nothing else.
 void run_model(std::uint64_t seed, std::size_t capacity, bool pressure) {
@@ -257,7 +284,9 @@ void run_model(std::uint64_t seed, std::size_t capacity, bool pressure) {
       case 3: {
         const bool done =
             cache.update(key, [&](const int& v) { return value(v + 1); }, [](int) { return 50U; });
-        if (!pressure) ASSERT_EQ(done, expected(key).has_value());
+        if (!pressure) {
+          ASSERT_EQ(done, expected(key).has_value());
+        }
         if (const auto at = model.find(key); done && at != model.end()) ++at->second.value;
         if (!done && pressure) model.erase(key);
         break;
@@ -274,7 +303,9 @@ void run_model(std::uint64_t seed, std::size_t capacity, bool pressure) {
         break;
       default: {
         const auto hit = cache.find(key);
-        if (!pressure) ASSERT_EQ(hit != nullptr, expected(key).has_value());
+        if (!pressure) {
+          ASSERT_EQ(hit != nullptr, expected(key).has_value());
+        }
         if (hit) {
           ASSERT_EQ(std::optional<int>(*hit), expected(key));
           ++found;
@@ -324,7 +355,9 @@ TEST(LocalCacheConcurrency, KeepsItsBoundAndItsValuesUnderManyThreads) {
             cache.update(key, [](const int& v) { return value(v); }, [&](int) { return random.below(2000); });
             break;
           default:
-            if (const auto hit = cache.find(key)) ASSERT_EQ(*hit, key);
+            if (const auto hit = cache.find(key)) {
+              ASSERT_EQ(*hit, key);
+            }
         }
         if (i % 5000 == 0) cache.erase_if([](const int& k, const auto&) { return k % 3 == 0; });
       }
