@@ -105,7 +105,7 @@ LaidOut lay_out(std::string_view markdown, const Clock& clock) {
 Page article_page(const Visit& visit, const ArticleView& article) {
   Page page;
   page.title = article.title;
-  page.description = article.abstract.empty() ? article.title : article.abstract;
+  page.description = article.abstract.empty() ? article.title : shown_abstract(article.abstract);
   page.entry = "article";
   page.sections = {"article"};
   page.kind = "article-page";

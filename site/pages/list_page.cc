@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "site/article/article.h"
+#include "weir/base/utf8.h"
+
 namespace weir::site::pages {
 namespace {
 
@@ -25,7 +28,7 @@ void row(Html& out, const Visit& visit, const ListRow& row) {
       "\"><a href=\"/articles/"_html, row.id, "\">"_html, row.title, "</a></h2>"_html);
   meta(out, visit, row);
   if (!row.abstract.empty())
-    out("<p class=\"abstract\" lang=\""_html, language_of_text(row.abstract), "\">"_html, row.abstract,
+    out("<p class=\"abstract\" lang=\""_html, language_of_text(row.abstract), "\">"_html, shown_abstract(row.abstract),
         "</p>"_html);
   out("</div></li>\n"_html);
 }
@@ -71,6 +74,15 @@ void hot_foot(Html& out, const Visit& visit, const HotList& list) {
 }
 
 }  // namespace
+
+std::string shown_abstract(std::string_view abstract) {
+  if (utf8_length(abstract).value_or(0) < article::kAbstractCodePoints) return std::string(abstract);
+  constexpr std::size_t kLongestWord = 30;  // bytes; scripts without spaces are cut where they are
+  const auto space = abstract.find_last_of(' ');
+  if (space != abstract.npos && abstract.size() - space <= kLongestWord && space > 0)
+    abstract = abstract.substr(0, space);
+  return std::string(abstract) + "…";
+}
 
 Html with_time(const Visit& visit, std::string_view key, WallTime time) {
   // Texts hold no such byte, so that it shows where the element belongs.

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "site/interaction/interaction.h"
@@ -38,6 +39,8 @@ struct NewestList {
 };
 Page newest_page(const Visit& visit, const NewestList& list);
 
+// An abstract as it is shown: one that was cut ends at a word, with an ellipsis.
+std::string shown_abstract(std::string_view abstract);
 // The text of `key` with {when} replaced by a <time> element.
 Html with_time(const Visit& visit, std::string_view key, WallTime time);
 // <span title="12,345">12.3k reads</span>

@@ -2,10 +2,10 @@
 
 import { call } from "./api";
 import { say, signInAddress } from "./page";
-import { exactNumber, shortNumber } from "./words";
+import { countWords, exactNumber, shortNumber } from "./words";
 
 /** Like and collect: the count moves at once and goes back, with a word, if the server refuses. */
-function startReaction(button: HTMLButtonElement, word: HTMLElement): void {
+function startReaction(button: HTMLButtonElement, word: HTMLElement, said: HTMLElement): void {
   const kind = button.dataset.kind === "collect" ? "collect" : "like";
   const path = `/v1/interactions/article/${button.dataset.id}/${kind === "like" ? "like" : "collection"}`;
   const count = button.querySelector<HTMLElement>(".count");
@@ -32,7 +32,7 @@ function startReaction(button: HTMLButtonElement, word: HTMLElement): void {
     if (running) return;
     running = true;
     button.setAttribute("aria-disabled", "true");
-    word.textContent = "";
+    word.textContent = said.textContent = "";
     flip();
     const answer = await call(on ? "PUT" : "DELETE", path);
     if (!answer.ok) {
@@ -40,6 +40,7 @@ function startReaction(button: HTMLButtonElement, word: HTMLElement): void {
       if (answer.status === 401) location.assign(signInAddress());
       word.textContent = say("site.refused", { why: answer.why });
     }
+    said.textContent = countWords(kind === "like" ? "likes" : "collects", n, say);
     running = false;
     button.removeAttribute("aria-disabled");
   });
@@ -102,8 +103,10 @@ function startContents(): void {
 }
 
 const word = document.getElementById("reaction-word");
-if (word)
-  for (const button of document.querySelectorAll<HTMLButtonElement>("button.reaction")) startReaction(button, word);
+const said = document.getElementById("reaction-said");
+if (word && said)
+  for (const button of document.querySelectorAll<HTMLButtonElement>("button.reaction"))
+    startReaction(button, word, said);
 const text = document.querySelector<HTMLElement>(".text");
 if (text) startProgress(text);
 startContents();

@@ -4,7 +4,7 @@
 import "../styles/site.css";
 import { call } from "./api";
 import { startKeys } from "./keys";
-import { say } from "./page";
+import { say, signedIn } from "./page";
 import { exactTime, whenWords } from "./words";
 
 function tellTimes(): void {
@@ -69,9 +69,23 @@ function startSignOut(): void {
   });
 }
 
+/** The cookie lasts a week; whoever comes back within it stays signed in. Once a day is enough. */
+async function renewSession(): Promise<void> {
+  const key = "weir-renewed";
+  const day = 86_400_000;
+  try {
+    const last = Number(localStorage.getItem(key) ?? "0");
+    if (Math.abs(Date.now() - last) < day) return;
+    if ((await call("POST", "/v1/sessions/refresh")).ok) localStorage.setItem(key, String(Date.now()));
+  } catch {
+    // Without storage the session simply ends when its cookie does.
+  }
+}
+
 tellTimes();
 setInterval(tellTimes, 60_000);
 startMenu();
 startThemes();
 startSignOut();
 startKeys();
+if (signedIn) void renewSession();
