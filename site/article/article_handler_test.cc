@@ -291,7 +291,8 @@ TEST_F(ArticleHandlerTest, ListsComeInThreeForms) {
     EXPECT_EQ(ids(first), std::vector(made.begin(), made.begin() + 20));
     EXPECT_FALSE(first.contains("total"));
     const std::string cursor(first.at("next_cursor").as_string());
-    const auto rest = json_of(ask(ann_, "GET", list + "?limit=20&cursor=" + cursor)).as_object();
+    const auto rest =
+        json_of(ask(ann_, "GET", std::string(list).append("?limit=20&cursor=").append(cursor))).as_object();
     EXPECT_EQ(ids(rest), std::vector(made.begin() + 20, made.end()));
     EXPECT_FALSE(rest.contains("next_cursor"));
     const auto page = json_of(ask(ann_, "GET", list + "?page=2&size=10")).as_object();

@@ -21,6 +21,7 @@ constexpr Id kAnn = 1, kBob = 2;
 
 std::vector<Id> ids(const Listing& listing) {
   std::vector<Id> result;
+  result.reserve(listing.items.size());
   for (const auto& item : listing.items) result.push_back(item.id);
   return result;
 }
@@ -314,6 +315,7 @@ TEST_F(ArticleServiceTest, SummariesComeInTheOrderAsked) {
 
 TEST_F(ArticleServiceTest, ImportedArticlesArePublishedOnce) {
   std::vector<ImportedArticle> batch;
+  batch.reserve(2'500);
   for (int i = 0; i < 2'500; ++i) {
     batch.push_back({.author_id = 1 + i % 3,
                      .title = "Number " + std::to_string(i),
@@ -402,6 +404,7 @@ TEST(ArticleConcurrency, ReadersNeverSeeWhatWasWithdrawnAndCountsAgree) {
   TemporaryDirectory directory;
   Module module(directory.path);
   std::vector<Id> articles;
+  articles.reserve(4);
   for (int i = 0; i < 4; ++i) articles.push_back(module.draft(kAnn));
   const auto write = [&](Id id) -> boost::asio::awaitable<void> {
     for (int round = 0; round < 40; ++round) {
@@ -424,6 +427,7 @@ TEST(ArticleConcurrency, ReadersNeverSeeWhatWasWithdrawnAndCountsAgree) {
   };
   auto reading = module.io.start(read());
   std::vector<std::future<void>> writing;
+  writing.reserve(articles.size());
   for (const Id id : articles) writing.push_back(module.io.start(write(id)));
   for (auto& one : writing) one.get();
   done = true;
@@ -438,6 +442,7 @@ TEST(ArticleConcurrency, OfManyEditsOfOneVersionOneWins) {
   Module module(directory.path);
   const Id id = module.draft(kAnn);
   std::vector<std::future<Changed>> edits;
+  edits.reserve(20);
   for (int i = 0; i < 20; ++i)
     edits.push_back(module.io.start(module.service.edit(kAnn, id, "t", "c", std::vector<std::int64_t>{1})));
   int won = 0;
