@@ -11,7 +11,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 FLAGS = ("--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
          "--disable-component-update --disable-sync --disable-dev-shm-usage --hide-scrollbars --lang=en-US").split()
-WAIT_SECONDS = 15  # for a busy machine; what has a promise of its own is measured by the test
+WAIT_SECONDS = 10  # for a busy machine; what has a promise of its own is measured by the test
 ACCEPT = {"en": "en-US,en;q=0.9", "zh": "zh-CN,zh;q=0.9,en;q=0.5"}
 DESKTOP, PHONE = (1280, 860), (320, 640)
 
@@ -24,8 +24,6 @@ class Chromium:
         for flag in [*FLAGS, "--user-data-dir=" + self.profile.name]:
             options.add_argument(flag)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-        # The question before one leaves unsaved words belongs to the tests.
-        options.set_capability("unhandledPromptBehavior", "ignore")
         self.driver = webdriver.Chrome(options=options, service=webdriver.ChromeService("/usr/bin/chromedriver"))
         self.agent = self.script("return navigator.userAgent")
         self.cdp("Network.enable")
