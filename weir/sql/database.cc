@@ -114,10 +114,13 @@ std::size_t Database::State::run_transaction(Session& session, std::span<const s
   const std::size_t finished = begun > 0 ? begun : calls.size();
   writes_run.fetch_add(begun, std::memory_order_relaxed);
   transactions.fetch_add(1, std::memory_order_relaxed);
-  for (const auto& call : calls.first(finished))
-    // Each gets an exception of its own, text included (copies would share it): they are thrown in different
-    // threads.
-    call->finish(failure ? std::make_exception_ptr(Error(failure->kind(), failure->what())) : nullptr);
+  for (const auto& call : calls.first(finished)) {
+    // Each gets an exception of its own, text included (copies would share it), and nothing of it stays here:
+    // it is thrown and dies in another thread.
+    std::exception_ptr error;
+    if (failure) error = std::make_exception_ptr(Error(failure->kind(), failure->what()));
+    call->finish(std::move(error));
+  }
   return finished;
 }
 
