@@ -243,6 +243,7 @@ void Site::Parts::stop() {
   if (events != nullptr) events->producer.stop();
   if (counting) counting->stop();
   if (remembering) remembering->stop();
+  users.stop();
   article_repository.stop();
   user_repository.stop();
   interaction_repository.stop();
