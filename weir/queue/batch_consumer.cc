@@ -144,7 +144,7 @@ class BatchConsumer::Worker {
         dead_(consumed(options_, "dead")) {}
 
   void run() {
-    while (!consumer_.stopping_) {
+    while (!consumer_.stopping_ && !queue_stopped_) {
       if (!gather()) continue;
       const bool fetched = collect();
       if (!messages_.empty() && !handle(messages_)) return;
@@ -170,12 +170,13 @@ class BatchConsumer::Worker {
     std::uint64_t news = queue_.news();
     std::size_t there = available();
     if (there == 0) {
-      queue_.wait_for_news(news, SteadyClock::now() + EmbeddedQueue::kForeignLook);
+      queue_stopped_ = !queue_.wait_for_news(news, SteadyClock::now() + EmbeddedQueue::kForeignLook);
       return false;
     }
     const auto until = SteadyClock::now() + options_.max_wait;
     while (there < options_.max_batch && SteadyClock::now() < until && !consumer_.stopping_) {
-      queue_.wait_for_news(news, until);
+      queue_stopped_ = !queue_.wait_for_news(news, until);
+      if (queue_stopped_) return false;
       news = queue_.news();
       there = available();
     }
@@ -286,6 +287,7 @@ class BatchConsumer::Worker {
   const Options& options_;
   std::vector<Source> sources_;
   Backoff away_;  // while the queue can't be read
+  bool queue_stopped_ = false;
   std::vector<Message> messages_;
   std::vector<std::shared_ptr<const StoredBatch>> held_;
   telemetry::Counter ok_, retried_, dead_;

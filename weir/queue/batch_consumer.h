@@ -66,7 +66,8 @@ class BatchConsumer {
   // the group's threads, by each for its own partitions.
   using Handler = std::function<void(std::span<const Message>)>;
 
-  // Makes the group known. The queue must outlive the consumer.
+  // Makes the group known. The queue must outlive the consumer; stop the consumer first, so that it can
+  // commit.
   BatchConsumer(EmbeddedQueue& queue, Options options, Handler handler);
   // Stops.
   ~BatchConsumer();

@@ -282,6 +282,15 @@ TEST(BatchConsumerConcurrency, StopFinishesTheBatchInHand) {
   EXPECT_EQ(total_lag(queue, "t", "stop"), 0);
 }
 
+TEST(BatchConsumerConcurrency, EndsWhenTheQueueWasStoppedFirst) {
+  TempDir dir;
+  EmbeddedQueue queue({.path = dir / "queue.db"});
+  BatchConsumer consumer(queue, quick("orphan"), [](auto) {});
+  consumer.start();
+  queue.stop();
+  consumer.stop();
+}
+
 TEST(BatchConsumerConcurrency, StopsAtOnceWhenThereIsNothingToDo) {
   TempDir dir;
   EmbeddedQueue queue({.path = dir / "queue.db"});

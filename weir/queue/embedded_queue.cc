@@ -334,9 +334,10 @@ std::uint64_t EmbeddedQueue::news() const {
   return state_->news;
 }
 
-void EmbeddedQueue::wait_for_news(std::uint64_t seen, std::chrono::steady_clock::time_point until) {
+bool EmbeddedQueue::wait_for_news(std::uint64_t seen, std::chrono::steady_clock::time_point until) {
   std::unique_lock lock(state_->mutex);
   state_->changed.wait_until(lock, until, [&] { return state_->news != seen || state_->stopping; });
+  return !state_->stopping;
 }
 
 void EmbeddedQueue::wake() {
@@ -373,20 +374,21 @@ bool EmbeddedQueue::prune_step() {
 }
 
 void EmbeddedQueue::keep_house() {
+  const auto pause = [this](std::chrono::milliseconds time) {
+    std::unique_lock lock(state_->mutex);
+    return !state_->changed.wait_for(lock, time, [this] { return state_->stopping; });
+  };
   auto next_prune = std::chrono::steady_clock::now() + options_.prune_every;
-  std::unique_lock lock(state_->mutex);
-  while (!state_->changed.wait_for(lock, kForeignLook, [&] { return state_->stopping; })) {
-    lock.unlock();
+  while (pause(kForeignLook)) {
     try {
       refresh_ends();
-      if (std::chrono::steady_clock::now() >= next_prune) {
-        // The next step comes with the next round, so that the writer is never kept for long.
-        if (!prune_step()) next_prune = std::chrono::steady_clock::now() + options_.prune_every;
-      }
+      if (std::chrono::steady_clock::now() < next_prune) continue;
+      while (prune_step())
+        if (!pause(kPrunePause)) return;
+      next_prune = std::chrono::steady_clock::now() + options_.prune_every;
     } catch (const std::exception& error) {
       telemetry::swallowed("queue.housekeeping", error);
     }
-    lock.lock();
   }
 }
 

@@ -152,6 +152,19 @@ TEST(EmbeddedQueue, RefusesAFileThatIsNoDatabase) {
   EXPECT_THROW(EmbeddedQueue({.path = dir / "queue.db"}), Unusable);
 }
 
+TEST(EmbeddedQueueConcurrency, TheHousekeeperPrunesUntilNothingIsLeftToPrune) {
+  TempDir dir;
+  ManualClock clock;
+  EmbeddedQueue queue({.path = dir / "queue.db",
+                       .partitions = 1,
+                       .retention = std::chrono::hours(1),
+                       .prune_every = 1ms,
+                       .clock = &clock});
+  for (int i = 0; i < 3 * EmbeddedQueue::kPruneRows; ++i) queue.publish(Records(1));
+  clock.advance(2h);
+  EXPECT_TRUE(eventually([&] { return queue.fetch("t", 0, 0, 1).empty(); }));
+}
+
 TEST(EmbeddedQueueConcurrency, SeesWhatAnotherProcessPublishes) {
   TempDir dir;
   EmbeddedQueue ours({.path = dir / "queue.db"});

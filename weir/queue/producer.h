@@ -49,6 +49,7 @@ class Producer {
   // Publishes and waits as `acks` says: none, the journal has it; leader and all, the queue has committed it.
   // False when the journal is full. Throws Unavailable when the queue can't take it now: the event is in the
   // journal then and will be sent, so that trying again without an event_id may count it twice. Thread-safe.
+  // The event's bytes are copied when the coroutine begins: await it in the expression that calls it.
   boost::asio::awaitable<bool> publish_acked(Event event);
 
   // Waits until everything published before the call is in the queue; false when the time is over first.
