@@ -166,6 +166,7 @@ TEST_F(IdFilterTest, ALookThatBeganBeforeTheQuestionDoesNotAnswerIt) {
   rows_.add(101);
   auto late = start(101);
   std::vector<std::future<Membership>> others;
+  others.reserve(1000);
   for (Id id = 102; id < 1000; ++id) others.push_back(start(id));
   turn(io_);
   EXPECT_EQ(rows_.looks, before + 1);  // one at a time
@@ -303,6 +304,7 @@ TEST_F(IdFilterTest, TenThousandAtOnceJustAboveTheMarkShareTheirLooks) {
   fill();
   const int before = rows_.looks;
   std::vector<std::future<Membership>> answers;
+  answers.reserve(10'000);
   for (Id id = 1001; id <= 11'000; ++id) answers.push_back(start(id));
   for (auto& answer : answers) EXPECT_EQ(finish(io_, answer), Membership::absent);
   EXPECT_LE(rows_.looks - before, 2);
@@ -354,6 +356,7 @@ TEST(IdFilterConcurrency, NoRealRowIsEverDenied) {
   filter.start();
   std::deque<ThreadLoop> loops(2);
   std::vector<std::thread> creators;
+  creators.reserve(2);
   for (std::uint64_t creator = 0; creator < 2; ++creator) {
     creators.emplace_back([&, creator] {
       Random random(seed + creator);
@@ -372,6 +375,7 @@ TEST(IdFilterConcurrency, NoRealRowIsEverDenied) {
     });
   }
   std::vector<std::future<void>> readers;
+  readers.reserve(16);
   for (std::uint64_t reader = 0; reader < 16; ++reader) {
     readers.push_back(start_on(loops[reader % 2].executor(), [&, reader]() -> asio::awaitable<void> {
       Random random(seed + 100 + reader);

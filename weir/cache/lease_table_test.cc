@@ -79,6 +79,7 @@ TEST(LeaseTable, ALeaseMayOutliveItsTable) {
 TEST(LeaseTable, AllCanBeCancelled) {
   Table table(1);
   std::vector<Table::Lease> leases;
+  leases.reserve(100);
   for (int i = 0; i < 100; ++i) leases.push_back(table.take(std::to_string(i)));
   table.cancel_all([] {});
   for (int i = 0; i < 100; ++i)
@@ -139,6 +140,7 @@ TEST(LeaseTable, RandomInterleavingsNeverFillAStaleValue) {
 TEST(LeaseTableConcurrency, ManyThreadsKeepItWhole) {
   Table table(7);
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&table, t] {
       Random random(static_cast<std::uint64_t>(t));

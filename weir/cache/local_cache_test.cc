@@ -338,6 +338,7 @@ TEST(LocalCacheConcurrency, KeepsItsBoundAndItsValuesUnderManyThreads) {
     while (!stop) ASSERT_LE(cache.weight(), kCapacity);
   });
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (std::uint64_t t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
       Random random(seed + t);
@@ -378,6 +379,7 @@ TEST(LocalCacheConcurrency, OneOfManyRefreshes) {
   clock.advance(1s);
   std::atomic<int> refreshers{0};
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([&] {
       for (int i = 0; i < 1000; ++i) refreshers += cache.look(1).refresh ? 1 : 0;

@@ -124,6 +124,7 @@ class SingleFlight<K, R, Hash>::Flight {
   friend class SingleFlight;
   const K key;
   const std::shared_ptr<Gate> gate = std::make_shared<Gate>();
+  bool landed = false;       // under the lock of the key's stripe
   std::exception_ptr error;  // one of the two, before the gate opens
   std::optional<R> value;
 };
@@ -173,22 +174,25 @@ struct SingleFlight<K, R, Hash>::Core {
     return {std::move(flight), true};
   }
 
-  // The first to land a flight decides how it ends.
+  // The first to land a flight decides how it ends. It leaves the table before anyone hears of its end: who
+  // comes after those who were in it must not join it any more.
   bool land(const FlightPtr& flight, const std::exception_ptr& error, std::optional<R> value) {
-    const bool first = flight->gate->open([&] {
+    {
+      Stripe& stripe = stripe_of(flight->key);
+      const std::lock_guard lock(stripe.mutex);
+      if (std::exchange(flight->landed, true)) return false;
+      const auto at = stripe.open.find(flight->key);
+      if (at != stripe.open.end() && at->second == flight) {
+        stripe.open.erase(at);
+      } else {
+        stripe.forgotten.erase(flight);
+      }
+    }
+    flights.fetch_sub(1, std::memory_order_relaxed);
+    flight->gate->open([&] {
       flight->error = error;
       flight->value = std::move(value);
     });
-    if (!first) return false;
-    Stripe& stripe = stripe_of(flight->key);
-    const std::lock_guard lock(stripe.mutex);
-    const auto at = stripe.open.find(flight->key);
-    if (at != stripe.open.end() && at->second == flight) {
-      stripe.open.erase(at);
-    } else {
-      stripe.forgotten.erase(flight);
-    }
-    flights.fetch_sub(1, std::memory_order_relaxed);
     return true;
   }
 

@@ -40,6 +40,7 @@ TEST(ThreadFlightConcurrency, FollowersShareTheLeadersValue) {
   Led led(flights, 7);
   std::atomic<int> calls{0};
   std::vector<std::future<std::shared_ptr<const int>>> followers;
+  followers.reserve(8);
   for (int i = 0; i < 8; ++i) {
     followers.push_back(std::async(std::launch::async, [&] {
       return flights.run("k", [&] {

@@ -86,6 +86,7 @@ TEST(BloomFilterConcurrency, InsertsAtOnceLoseNothing) {
   constexpr std::uint64_t kThreads = 4, kEach = 20'000;
   BloomFilter filter(kThreads * kEach, 0.01);
   std::vector<std::thread> threads;
+  threads.reserve(kThreads);
   for (std::uint64_t t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
       for (std::uint64_t i = 0; i < kEach; ++i) {
@@ -119,6 +120,7 @@ TEST(GrowingBloomFilterConcurrency, GrowsUnderManyInserters) {
   constexpr std::uint64_t kThreads = 4, kEach = 10'000;
   GrowingBloomFilter filter(16, 0.01);
   std::vector<std::thread> threads;
+  threads.reserve(kThreads);
   for (std::uint64_t t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
       for (std::uint64_t i = 0; i < kEach; ++i) {
