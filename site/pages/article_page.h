@@ -27,7 +27,7 @@ struct ArticleView {
   std::string title, abstract, author;
   WallTime published{}, updated{};
   std::optional<interaction::Counts> counts;  // nothing: they couldn't be had
-  std::optional<interaction::Mine> mine;      // of the reader who is signed in
+  std::optional<interaction::Mine> mine{};    // of the reader who is signed in
   std::shared_ptr<const LaidOut> text;
 };
 Page article_page(const Visit& visit, const ArticleView& article);

@@ -28,8 +28,8 @@ void row(Html& out, const Visit& visit, const ListRow& row) {
       "\"><a href=\"/articles/"_html, row.id, "\">"_html, row.title, "</a></h2>"_html);
   meta(out, visit, row);
   if (!row.abstract.empty())
-    out("<p class=\"abstract\" lang=\""_html, language_of_text(row.abstract), "\">"_html, shown_abstract(row.abstract),
-        "</p>"_html);
+    out("<p class=\"abstract\" lang=\""_html, language_of_text(row.abstract), "\">"_html,
+        shown_abstract(row.abstract), "</p>"_html);
   out("</div></li>\n"_html);
 }
 

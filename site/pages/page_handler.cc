@@ -53,6 +53,7 @@ class Pages final : public PageWork, public std::enable_shared_from_this<Pages> 
   Reply hot(Request& request, const Visit& visit);
   Reply newest(Request& request, const Visit& visit);
   Reply read(Request& request, const Visit& visit);
+  Reply nothing(Request& request, const Visit& visit);
   Reply sign_in(Request& request, const Visit& visit);
   Reply sign_up(Request& request, const Visit& visit);
   Reply write(Request& request, const Visit& visit);
@@ -232,6 +233,10 @@ Reply Pages::read(Request& request, const Visit& visit) {
   co_return page_response(request, visit, article_page(visit, view));
 }
 
+Reply Pages::nothing(Request& request, const Visit& visit) {
+  co_return error_response(request, visit, 404);
+}
+
 Reply Pages::sign_in(Request& request, const Visit& visit) {
   if (visit.reader) co_return Response::see_other(next_of(request));
   co_return page_response(request, visit, sign_in_page(visit, next_of(request)));
@@ -333,6 +338,8 @@ void Pages::add_to(http::Router& router) {
   add_hidden(router, "GET", "/pages/theme/{choice}", http::Access::anyone, choose_theme_route);
   add_hidden(router, "GET", "/favicon.ico", http::Access::anyone, favicon);
   add_asset_routes(router);
+  router.set_not_found_page(
+      [self = shared_from_this()](Request& request) { return self->serve(request, &Pages::nothing); });
 }
 
 }  // namespace

@@ -15,6 +15,12 @@ bool is_write(std::string_view method) {
   return method != "GET" && method != "HEAD" && method != "OPTIONS";
 }
 
+// A browser that goes to an address, not a program: those seldom ask for HTML by name.
+bool wants_page(const Request& request) {
+  return !is_write(request.method) && request.method != "OPTIONS" &&
+         request.header("Accept").value_or("").find("text/html") != std::string_view::npos;
+}
+
 Problem invalid_token() {
   return {401,
           "unauthenticated",
@@ -56,6 +62,9 @@ Dispatcher::Plan Dispatcher::plan(Request& request) const {
       plan.answer = Problem(405, "method_not_allowed", "This is not done to what is here.", {},
                             {{"Allow", *match.allow}})
                         .response();
+    } else if (router_.not_found_page() != nullptr && wants_page(request)) {
+      admit(request, router_.not_found_page()->route);
+      plan.entry = router_.not_found_page();
     } else {
       plan.answer = not_found().response();
     }

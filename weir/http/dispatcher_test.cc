@@ -132,6 +132,27 @@ TEST(Dispatcher, TellsWhatIsNotThere) {
   EXPECT_EQ(ask("OPTIONS", "/nowhere").status, 404U);
 }
 
+TEST(Dispatcher, TellsBrowsersWhatIsNotThereByAPage) {
+  Router router = sample();
+  router.set_not_found_page(
+      [](Request& request) -> Reply { co_return Response::html(std::string(request.path), 404); });
+  const Dispatcher dispatcher(std::move(router), authenticate, {});
+  const auto content_type = [&](std::string_view method, std::string_view target, Headers headers) {
+    Request request(method, target, std::move(headers));
+    const Response response = serve(dispatcher, request);
+    EXPECT_GE(response.status, 400U);
+    return response.content_type.substr(0, response.content_type.find(';'));
+  };
+  const Headers browser{{"Accept", "text/html,application/xhtml+xml,*/*;q=0.8"}};
+  EXPECT_EQ(content_type("GET", "/nowhere", browser), "text/html");
+  EXPECT_EQ(content_type("HEAD", "/a/b/c", browser), "text/html");
+  EXPECT_EQ(content_type("POST", "/nowhere", browser), "application/problem+json");
+  EXPECT_EQ(content_type("DELETE", "/open", browser), "application/problem+json");
+  EXPECT_EQ(content_type("GET", "/mine", browser), "application/problem+json");
+  EXPECT_EQ(content_type("GET", "/nowhere", {}), "application/problem+json");
+  EXPECT_EQ(content_type("GET", "/nowhere", {{"Accept", "*/*"}}), "application/problem+json");
+}
+
 TEST(Dispatcher, TurnsExceptionsIntoProblems) {
   EXPECT_TRUE(has_code(ask("GET", "/problem"), "email_taken"));
   for (const char* path : {"/unavailable", "/timed-out"}) {

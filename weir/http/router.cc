@@ -136,6 +136,7 @@ struct Router::Table {
 
   Node root;
   std::vector<std::unique_ptr<Entry>> entries;
+  std::unique_ptr<Entry> not_found_page;
   std::map<std::string, boost::json::value> schemas;
   std::vector<std::function<void()>> on_stop;
 };
@@ -172,6 +173,16 @@ void Router::add(Route route) {
     if (node.methods[i] != nullptr) node.allow += std::string(kMethods[i]) + ", ";
   }
   node.allow += "OPTIONS";
+}
+
+void Router::set_not_found_page(Handler handler) {
+  Route route{"GET", "", Access::anyone, std::move(handler), {}};
+  route.doc.hidden = true;
+  table_->not_found_page = std::make_unique<Entry>(Entry{std::move(route), "none", 0, {}});
+}
+
+const Router::Entry* Router::not_found_page() const {
+  return table_->not_found_page.get();
 }
 
 void Router::add_schema(std::string name, boost::json::value schema) {

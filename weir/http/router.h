@@ -85,6 +85,9 @@ class Router {
 
   // Throws std::logic_error when the route is malformed or there already.
   void add(Route route);
+  // Answers GETs of addresses that no route knows, for clients that take HTML; others get the problem. Its
+  // label is "none", and it is not in the document.
+  void set_not_found_page(Handler handler);
   // For components.schemas of the document. Throws std::logic_error when the name is taken.
   void add_schema(std::string name, boost::json::value schema);
 
@@ -112,6 +115,7 @@ class Router {
   // others.
   std::function<Router()> reference() const;
 
+  const Entry* not_found_page() const;        // null without one
   std::vector<const Entry*> entries() const;  // in the order they were added
   const std::map<std::string, boost::json::value>& schemas() const;
 
