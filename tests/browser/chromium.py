@@ -15,6 +15,8 @@ WAIT_SECONDS = 10  # for a busy machine; what has a promise of its own is measur
 ACCEPT = {"en": "en-US,en;q=0.9", "zh": "zh-CN,zh;q=0.9,en;q=0.5"}
 DESKTOP, PHONE = (1280, 860), (320, 640)
 
+SHOWN = "return [...document.querySelectorAll(arguments[0])].find(e => e.checkVisibility({visibilityProperty: true})) ?? null"
+
 
 class Chromium:
     def __init__(self):
@@ -85,7 +87,7 @@ class Chromium:
 
     def one(self, css):
         """The first that is shown; waits for it."""
-        return self.until(lambda: next((e for e in self.all(css) if e.is_displayed()), None), css)
+        return self.until(lambda: self.script(SHOWN, css), css)
 
     def hook(self, name):
         return self.one(f'[data-testid="{name}"]')

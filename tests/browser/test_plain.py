@@ -49,7 +49,7 @@ def plain(page):
 
 
 def meta(page, name):
-    return page.all(f'meta[name="{name}"], meta[property="{name}"]')[0].get_attribute("content")
+    return page.all(f'meta[name="{name}"], meta[property="{name}"]')[0].get_dom_attribute("content")
 
 
 def test_front_page_and_lists_without_scripts(plain):
@@ -99,13 +99,13 @@ def test_each_page_has_its_frame(plain, author, path):
     if path.startswith(("/me", "/write")):
         plain.sign_in(author)
     plain.get(path.format(wide=author.wide))
-    assert len(plain.all("h1")) == 1 and plain.all("h1")[0].get_attribute("textContent")
+    assert len(plain.all("h1")) == 1 and plain.all("h1")[0].get_property("textContent")
     assert plain.driver.title.endswith("Weir")
-    assert [len(plain.all(tag)) for tag in ("body > header", "nav[aria-label]", "main", "body > footer")][0::2] == [1, 1]
-    assert plain.all("nav[aria-label]") and plain.all("body > footer") and plain.all("html[lang]")
+    assert [len(plain.all(tag)) for tag in ("html[lang]", "body > header", "main", "body > footer")] == [1, 1, 1, 1]
+    assert plain.all("nav[aria-label]")
     for field in plain.all("input, textarea, select"):
-        name = field.get_attribute("id")
-        assert field.get_attribute("type") == "checkbox" or plain.all(f'label[for="{name}"]') or field.get_attribute("aria-label")
+        name = field.get_dom_attribute("id")
+        assert field.get_property("type") == "checkbox" or plain.all(f'label[for="{name}"]') or field.get_dom_attribute("aria-label")
     if path in ("/signup", "/write") or path.startswith("/me"):
         assert plain.one("main .note").text, "says that it needs a script"
 
@@ -120,10 +120,12 @@ def test_what_is_not_there_is_a_page_too(server, author, language, path):
     assert 'data-testid="error"' in answer.text and 'href="/"' in answer.text
 
 
-def test_the_page_of_what_is_not_there(page):
+def test_the_page_of_what_is_not_there(page, reader):
     page.excused.append("404")
+    page.sign_in(reader)
     page.get("/articles/999999")
     assert page.hook("error").find_element("css selector", "h1").text
+    assert page.hook("menu").text.startswith("Reader 读者"), "one is still oneself"
     page.hook("error").find_element("css selector", "a").click()
     page.until(lambda: page.path == "/" and page.all(".row"), "the way back")
 

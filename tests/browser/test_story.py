@@ -59,18 +59,18 @@ def write(page, story):
     """Writes a draft, which saves itself; gives its id."""
     page.hook("write-link").click()
     state = page.hook("save-state")
-    assert state.get_attribute("data-state") == "new"
+    assert state.get_dom_attribute("data-state") == "new"
     page.hook("title").send_keys(story["title"])
     page.write("#content", story["content"])
     page.until(lambda: page.one('[data-testid="preview"] strong').text == story["strong"], "the preview")
     assert [e.text for e in page.all('[data-testid="preview"] li')] == [story["content"].splitlines()[i][2:] for i in (4, 5)]
-    page.until(lambda: page.hook("save-state").get_attribute("data-state") == "saved", "saved by itself")
+    page.until(lambda: page.hook("save-state").get_dom_attribute("data-state") == "saved", "saved by itself")
     assert re.search(r"\d\d:\d\d", page.hook("save-state").text), "tells when it was saved"
     draft = page.until_path("/write/").removeprefix("/write/")
     assert page.server.get(f"/v1/articles/{draft}").status_code == 404, "a draft is nobody else's"
     page.driver.refresh()
-    page.until(lambda: page.hook("title").get_attribute("value") == story["title"], "the draft after a reload")
-    assert page.hook("content").get_attribute("value") == story["content"]
+    page.until(lambda: page.hook("title").get_property("value") == story["title"], "the draft after a reload")
+    assert page.hook("content").get_property("value") == story["content"]
     return draft
 
 
@@ -85,16 +85,16 @@ def publish_and_read(page, story, draft):
                          READ_SHOWS_SECONDS - (time.monotonic() - began))
     assert counted == 1, "the read was not counted within two seconds"
     page.driver.refresh()
-    assert page.hook("reads").get_attribute("title") == "1"
+    assert page.hook("reads").get_dom_attribute("title") == "1"
 
 
 def react(page, kind):
     """Likes or collects; the count moves and stays."""
     page.hook(kind).click()
-    page.until(lambda: page.hook(f"{kind}-count").text == "1" and not page.hook(kind).get_attribute("aria-disabled"), kind)
+    page.until(lambda: page.hook(f"{kind}-count").text == "1" and not page.hook(kind).get_dom_attribute("aria-disabled"), kind)
     page.driver.refresh()
     assert page.hook(f"{kind}-count").text == "1"
-    assert page.hook(kind).get_attribute("aria-pressed") == "true"
+    assert page.hook(kind).get_dom_attribute("aria-pressed") == "true"
 
 
 def rank(page, article):
