@@ -13,7 +13,7 @@ FLAGS = ("--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-ru
          "--disable-component-update --disable-sync --disable-dev-shm-usage --hide-scrollbars --lang=en-US").split()
 WAIT_SECONDS = 10  # for a busy machine; what has a promise of its own is measured by the test
 ACCEPT = {"en": "en-US,en;q=0.9", "zh": "zh-CN,zh;q=0.9,en;q=0.5"}
-DESKTOP, PHONE = (1280, 860), (320, 640)
+DESKTOP = (1280, 860)
 
 SHOWN = "return [...document.querySelectorAll(arguments[0])].find(e => e.checkVisibility({visibilityProperty: true})) ?? null"
 
