@@ -233,6 +233,7 @@ TEST(ReadThroughConcurrency, ReadersOnManyThreadsNeverSeeThePast) {
   });
   std::deque<ThreadLoop> loops(3);
   std::vector<std::future<void>> readers;
+  readers.reserve(12);
   for (std::uint64_t reader = 0; reader < 12; ++reader) {
     readers.push_back(
         start_on(loops[reader % loops.size()].executor(), [&, reader]() -> asio::awaitable<void> {
@@ -268,6 +269,7 @@ TEST(ReadThroughConcurrency, ExactlyOneLoadForReadersOnFourThreads) {
   std::deque<ThreadLoop> loops(4);
   for (int round = 1; round <= 100; ++round) {
     std::vector<std::future<Cache::Found>> readers;
+    readers.reserve(100);
     for (int i = 0; i < 100; ++i)
       readers.push_back(start_on(loops[static_cast<std::size_t>(i) % 4].executor(), cache.get(1)));
     for (auto& reader : readers) EXPECT_EQ(*reader.get(), 7);

@@ -49,6 +49,7 @@ TEST_F(ReadThroughTest, AnExpiredHotKeyIsLoadedOnceForAHundredReaders) {
   clock_.advance(1min);
   store_.hold_loads();
   std::vector<std::future<Cache::Found>> readers;
+  readers.reserve(100);
   for (int i = 0; i < 100; ++i) readers.push_back(start(1));
   turn(io_);
   store_.let_go();

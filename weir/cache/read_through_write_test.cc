@@ -206,6 +206,7 @@ TEST_F(ReadThroughTest, BulkLoadsAreCutAndTheirFailureIsNotKept) {
   given.max_bulk = 10;
   make(given);
   std::vector<int> keys;
+  keys.reserve(25);
   for (int key = 100; key < 125; ++key) keys.push_back(key);
   auto read = start_on(io_.get_executor(), cache_->get_all(keys));
   finish(io_, read);

@@ -59,6 +59,7 @@ class SingleFlightTest : public testing::Test {
 
 TEST_F(SingleFlightTest, AHundredReadersLoadOnceAndShareTheValue) {
   std::vector<std::future<Shared>> readers;
+  readers.reserve(100);
   for (int i = 0; i < 100; ++i) readers.push_back(read());
   turn(io_);
   EXPECT_EQ(*controlled_.calls, 1);
@@ -119,6 +120,7 @@ TEST_F(SingleFlightTest, AFollowerThatIsCancelledLeavesAlone) {
 
 TEST_F(SingleFlightTest, EveryoneGetsTheErrorAndTheNextCallWorks) {
   std::vector<std::future<Shared>> readers;
+  readers.reserve(100);
   for (int i = 0; i < 10; ++i)
     readers.push_back(start_on(io_.get_executor(), flights_.run(1, controlled_.failing())));
   turn(io_);
@@ -302,6 +304,7 @@ TEST(SingleFlightConcurrency, WaitersResumeOnTheirOwnThreads) {
   Flights flights(loads.get_executor());
   std::atomic<int> calls{0}, at_home{0};
   std::vector<std::future<void>> done;
+  done.reserve(200);
   for (int i = 0; i < 200; ++i) {
     ThreadLoop& loop = loops[static_cast<std::size_t>(i) % loops.size()];
     done.push_back(start_on(loop.executor(), [&, home = loop.thread()]() -> asio::awaitable<void> {
@@ -332,6 +335,7 @@ TEST(SingleFlightConcurrency, EveryWaitEndsWhateverHappens) {
   {
     std::deque<ThreadLoop> loops(3);
     std::vector<std::future<void>> done;
+    done.reserve(200);
     for (std::uint64_t reader = 0; reader < 30; ++reader) {
       done.push_back(
           start_on(loops[reader % loops.size()].executor(), [&, reader]() -> asio::awaitable<void> {
