@@ -14,6 +14,7 @@ TEST(AccessLogConcurrency, WritesEveryLine) {
   {
     AccessLog log(2);
     std::vector<std::thread> writers;
+    writers.reserve(2);
     for (std::size_t lane = 0; lane < 2; ++lane) {
       writers.emplace_back([&, lane] {
         for (int i = 0; i < 100; ++i) {

@@ -171,12 +171,15 @@ asio::awaitable<bool> Connection::read_body() {
       co_await refuse({400, "bad_request", "The head of a chunk is too long."});
       co_return false;
     }
-    const char* const before = input_.unread().data();
+    const std::string_view before = input_.unread();
     const auto room = input_.room(kBodyRoom);
-    if (input_.unread().data() != before) parser_->rebase(before, input_.unread().data());
+    parser_->rebase(before, input_.unread());
     const auto [failure, count] = co_await socket_.async_read_some(room, kAwait);
-    if (expired_) co_await refuse({408, "request_timeout", "The body took too long to come."});
-    if (failure || expired_) co_return false;
+    if (expired_) {
+      co_await refuse({408, "request_timeout", "The body took too long to come."});
+      co_return false;
+    }
+    if (failure) co_return false;
     input_.received(count);
   }
 }

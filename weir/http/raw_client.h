@@ -47,6 +47,7 @@ class RawClient {
 
   bool connect(std::uint16_t port) {
     if (socket_ < 0) open();
+    if (socket_ < 0) return false;
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(port);

@@ -101,9 +101,10 @@ Problem RequestParser::problem_of(const boost::system::error_code& error, std::s
   return {400, "bad_request", "This is not a valid request: " + error.message() + "."};
 }
 
-void RequestParser::rebase(const char* from, const char* to) {
+void RequestParser::rebase(std::string_view from, std::string_view to) {
+  if (from.data() == to.data()) return;
   const auto moved = [&](std::string_view& view) {
-    if (!view.empty()) view = {to + (view.data() - from), view.size()};
+    if (!view.empty()) view = to.substr(static_cast<std::size_t>(view.data() - from.data()), view.size());
   };
   moved(method_);
   moved(target_);

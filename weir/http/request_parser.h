@@ -28,8 +28,8 @@ class RequestParser final : public boost::beast::http::basic_parser<true> {
   bool http_1_0() const { return version_ == 10; }
   std::string_view expectation() const { return expectation_; }
 
-  // The input has been moved: the views follow.
-  void rebase(const char* from, const char* to);
+  // The input may have been moved: the views follow.
+  void rebase(std::string_view from, std::string_view to);
 
  private:
   using Verb = boost::beast::http::verb;
