@@ -91,7 +91,8 @@ function(weir_install_package)
   set(where "${CMAKE_INSTALL_LIBDIR}/cmake/weir")
   install(TARGETS ${libraries} EXPORT weirTargets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
   install(EXPORT weirTargets NAMESPACE weir:: DESTINATION "${where}")
-  install(DIRECTORY "${PROJECT_SOURCE_DIR}/weir" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.h")
+  install(DIRECTORY "${PROJECT_SOURCE_DIR}/weir" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.h"
+    PATTERN "*_fixture.h" EXCLUDE PATTERN "test_*.h" EXCLUDE PATTERN "raw_client.h" EXCLUDE PATTERN "temp_dir.h" EXCLUDE)
   configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/weirConfig.cmake.in" "${PROJECT_BINARY_DIR}/weirConfig.cmake"
     INSTALL_DESTINATION "${where}")
   write_basic_package_version_file("${PROJECT_BINARY_DIR}/weirConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
