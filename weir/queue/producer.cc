@@ -125,7 +125,8 @@ bool Producer::send() {
       return true;
     } catch (const std::exception& error) {
       telemetry::swallowed("queue.publish", error);
-      complete(journal_.read_position(), std::make_exception_ptr(Unavailable("the queue is away")));
+      // All of them: those whose events aren't in this batch would wait for it first.
+      complete(~Journal::Position{0}, std::make_exception_ptr(Unavailable("the queue is away")));
     }
     std::unique_lock lock(mutex_);
     const auto until = SteadyClock::now() + backoff.next();
