@@ -1,8 +1,7 @@
 // abstract_of: what a list shows of an article, as plain text.
-#include <cmark-gfm-core-extensions.h>
-#include <cmark-gfm-extension_api.h>
 #include <cmark-gfm.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "site/article/article.h"
@@ -27,13 +26,10 @@ std::string_view beginning_of(std::string_view text) {
   return text.substr(0, end);
 }
 
+// Without cmark-gfm's extensions: of 16 KiB its tables make millions of cells, for which it takes gigabytes
+// or ends the process, and attaching one changes tables that all threads share.
 std::unique_ptr<cmark_node, Free> parse(std::string_view markdown) {
-  static const bool registered = (cmark_gfm_core_extensions_ensure_registered(), true);
-  static_cast<void>(registered);
   const std::unique_ptr<cmark_parser, Free> parser(cmark_parser_new(CMARK_OPT_DEFAULT));
-  for (const char* name : {"table", "strikethrough"})
-    if (auto* extension = cmark_find_syntax_extension(name))
-      cmark_parser_attach_syntax_extension(parser.get(), extension);
   cmark_parser_feed(parser.get(), markdown.data(), markdown.size());
   return std::unique_ptr<cmark_node, Free>(cmark_parser_finish(parser.get()));
 }
@@ -66,6 +62,20 @@ class Words {
   bool space_ = false;
 };
 
+// What a table's cells and struck words are written with is no text: "|a|b|", "|:--|--|", "~~a~~".
+void add_unmarked(Words& words, std::string_view text) {
+  const bool ruler = text.find_first_not_of("|:- ") == text.npos &&
+                     (text.find("-|") != text.npos || text.find("--") != text.npos);
+  if (ruler) return words.space();
+  for (std::size_t at = 0; at < text.size();) {
+    const auto mark = std::min({text.find('|', at), text.find("~~", at), text.size()});
+    words.add(text.substr(at, mark - at));
+    if (mark == text.size()) return;
+    if (text[mark] == '|') words.space();
+    at = mark + (text[mark] == '|' ? 1 : 2);
+  }
+}
+
 bool has_text(cmark_node_type type) {
   return type == CMARK_NODE_TEXT || type == CMARK_NODE_CODE || type == CMARK_NODE_CODE_BLOCK;
 }
@@ -84,7 +94,13 @@ std::string abstract_of(std::string_view markdown) {
     const bool apart = (type & CMARK_NODE_TYPE_MASK) == CMARK_NODE_TYPE_BLOCK ||
                        type == CMARK_NODE_SOFTBREAK || type == CMARK_NODE_LINEBREAK;
     if (apart) words.space();
-    if (const char* literal = has_text(type) ? cmark_node_get_literal(node) : nullptr) words.add(literal);
+    const char* literal = has_text(type) ? cmark_node_get_literal(node) : nullptr;
+    if (!literal) continue;
+    if (type == CMARK_NODE_TEXT) {
+      add_unmarked(words, literal);
+    } else {
+      words.add(literal);
+    }
   }
   return std::string(utf8_prefix(words.text(), kAbstractCodePoints));
 }

@@ -21,6 +21,18 @@ TEST(Abstract, IsTextWithoutMarkup) {
   EXPECT_EQ(abstract_of("within*word*emphasis and ~~struck~~"), "withinwordemphasis and struck");
 }
 
+// With cmark-gfm's table extension each of these takes gigabytes.
+TEST(Abstract, IsNotHurtByTablesMadeForIt) {
+  const auto repeated = [](std::string_view piece, int times) {
+    std::string text;
+    for (int i = 0; i < times; ++i) text += piece;
+    return text;
+  };
+  EXPECT_EQ(abstract_of(repeated("x|", 2000) + "x\n" + repeated("-|", 2000) + "-\n" + repeated("a\n", 4000)),
+            repeated("x ", 64));
+  EXPECT_EQ(abstract_of(repeated("|", 8000) + "\n" + repeated("-|", 4000)), "");
+}
+
 TEST(Abstract, LeavesHtmlOut) {
   EXPECT_EQ(abstract_of("<script>alert(1)</script>\n\nhello <b>you</b>"), "hello you");
 }
