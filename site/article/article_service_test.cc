@@ -4,6 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/strand.hpp>
+#include <future>
 #include <string>
 #include <thread>
 #include <vector>
@@ -435,6 +440,41 @@ TEST(ArticleConcurrency, ReadersNeverSeeWhatWasWithdrawnAndCountsAgree) {
   EXPECT_EQ(module.service.published_total_now(), 4);
   EXPECT_EQ(module.mine(kAnn, {.with_total = true}).total, 4);
   EXPECT_EQ(module.newest().items.size(), 4u);
+}
+
+// The deadline of a request may pass while its write waits for its turn: the write stands, and what
+// follows it is done all the same: forgetting what is stale, putting the copy ahead.
+TEST(ArticleConcurrency, AWriteThatOutlivesItsRequestIsFinished) {
+  namespace asio = boost::asio;
+  TemporaryDirectory directory;
+  Module module(directory.path, [](std::vector<Id>) -> asio::awaitable<std::int64_t> { co_return 0; });
+  const Id id = module.draft(kAnn);
+  ASSERT_EQ(module.mine(kAnn).items.at(0).status, Status::draft);
+
+  std::promise<void> holds, go_on;
+  std::thread holding([&] {
+    module.database.write_now([&](sql::Session&) {
+      holds.set_value();
+      go_on.get_future().wait();
+    });
+  });
+  holds.get_future().wait();
+  const auto strand = asio::make_strand(module.io.executor());
+  asio::cancellation_signal deadline;
+  auto publication = asio::co_spawn(strand, module.service.publish(kAnn, id),
+                                    asio::bind_cancellation_slot(deadline.slot(), asio::use_future));
+  while (module.database.stats().waiting_writes == 0) std::this_thread::yield();
+  std::promise<void> passed;
+  asio::post(strand, [&] {
+    deadline.emit(asio::cancellation_type::terminal);
+    passed.set_value();
+  });
+  passed.get_future().wait();
+  go_on.set_value();
+  holding.join();
+  EXPECT_EQ(publication.get().outcome, Outcome::done);
+  EXPECT_EQ(module.mine(kAnn).items.at(0).status, Status::published);
+  EXPECT_TRUE(module.service.find(id));
 }
 
 TEST(ArticleConcurrency, OfManyEditsOfOneVersionOneWins) {
