@@ -4,13 +4,16 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
+#include <exception>
 #include <thread>
+
+#include "weir/telemetry/metrics.h"
 
 namespace weir::site {
 
 class Background {
  public:
-  Background() : work_(io_.get_executor()), thread_([this] { io_.run(); }) {}
+  Background() : work_(io_.get_executor()), thread_([this] { run(); }) {}
   ~Background() { stop(); }
   Background(const Background&) = delete;
   Background& operator=(const Background&) = delete;
@@ -23,6 +26,17 @@ class Background {
   }
 
  private:
+  // What one piece of work throws ends neither the process nor the other work.
+  void run() {
+    while (!io_.stopped()) {
+      try {
+        io_.run();
+      } catch (const std::exception& error) {
+        telemetry::swallowed("background", error);
+      }
+    }
+  }
+
   boost::asio::io_context io_;
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
   std::thread thread_;

@@ -70,7 +70,7 @@ http::ServerOptions server_options(const config::Settings& settings) {
   options.trusted_proxies = settings.list("http.trusted_proxies");
   options.cors_origins = settings.list("http.cors_origins");
   options.head_deadline = settings.duration("http.header_deadline");
-  options.body_deadline = settings.duration("http.request_deadline");
+  options.body_deadline = settings.duration("http.body_deadline");
   options.access_log = access_log(settings.text("http.access_log"));
   return options;
 }
@@ -78,7 +78,8 @@ http::ServerOptions server_options(const config::Settings& settings) {
 }  // namespace
 
 int serve(const config::Settings& settings) {
-  const StopSignals signals;
+  // Static, because the thread that waits for a second signal outlives this function.
+  static const StopSignals signals;
   raise_open_files(static_cast<rlim_t>(settings.integer("http.max_connections")));
   const DataDirectory data(settings.text("data"));
   ReadEvents events(settings);
@@ -86,12 +87,12 @@ int serve(const config::Settings& settings) {
   std::atomic<bool> stopping{false};
   http::Server server(server_options(settings), site.routes([&stopping] { return stopping.load(); }),
                       user::authenticator(site.users()));
-  server.start();
   site.start();
+  server.start();
   std::cout << "listening on http://" << server.address() << std::endl;
 
   signals.wait();
-  std::thread([&signals] {
+  std::thread([] {
     signals.wait();
     ::_exit(kStoppedAtOnce);
   }).detach();

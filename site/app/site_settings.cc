@@ -13,7 +13,7 @@ using config::Key;
 using config::Kind;
 using Fault = std::function<std::string(const std::string&)>;
 
-// The journal keeps one file a segment; below this it could hold no useful spool.
+// Below this the journal could hold no useful spool.
 constexpr std::uint64_t kMinJournal = 1 << 20;
 constexpr std::uint64_t kMinBody = 64 << 10;
 constexpr std::uint64_t kMaxBody = 1ULL << 30;
@@ -100,8 +100,8 @@ std::vector<Key> site_keys() {
           networks_fault),
       key("http.cors_origins", Kind::list, "", "a list of origins such as https://example.com"),
       key("http.header_deadline", Kind::duration, "10s", duration, at_least(std::chrono::milliseconds(10))),
-      key("http.request_deadline", Kind::duration, "30s", duration, at_least(std::chrono::milliseconds(10))),
-      key("http.access_log", Kind::text, "errors", "all, errors (5xx and slow requests) or off",
+      key("http.body_deadline", Kind::duration, "30s", duration, at_least(std::chrono::milliseconds(10))),
+      key("http.access_log", Kind::text, "errors", "all, errors (5xx) or off",
           one_of({"all", "errors", "off"})),
       key("store.url", Kind::text, "sqlite:", "sqlite: or sqlite:PATH", starting_with("sqlite:")),
       key("cache.local", Kind::size, "256MiB", size + "; 0B turns the local caches off",

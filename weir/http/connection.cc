@@ -110,7 +110,8 @@ asio::awaitable<void> Connection::run() {
       } catch (...) {
         error = std::current_exception();
       }
-      if (expired_) co_await asio::this_coro::reset_cancellation_state();
+      // A handler may have been cancelled, or have shut cancellation out; the next one begins afresh.
+      co_await asio::this_coro::reset_cancellation_state();
       if (error) {
         response = expired_ ? unavailable("This took too long.").response()
                             : Dispatcher::failed(request_, plan.label, error);
