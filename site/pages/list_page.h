@@ -34,7 +34,7 @@ Page hot_page(const Visit& visit, const HotList& list);
 
 struct NewestList {
   std::vector<ListRow> rows;
-  bool first = true;  // it begins with the newest
+  bool first = true;   // it begins with the newest
   std::string next{};  // address of what is older; empty: that is all
 };
 Page newest_page(const Visit& visit, const NewestList& list);

@@ -235,7 +235,8 @@ TEST_F(PageHandlerTest, RemembersChoices) {
 TEST_F(PageHandlerTest, PreviewsAsReadersWillSeeIt) {
   const Headers ann{
       {"Cookie", "weir_session=ann"}, {"X-Weir-Page", "1"}, {"Content-Type", "application/json"}};
-  const auto body = json::serialize(json::value{{"content", "**你好**，河水从堰上漫过去。<script>x</script>"}});
+  const auto body =
+      json::serialize(json::value{{"content", "**你好**，河水从堰上漫过去。<script>x</script>"}});
   const auto response = ask("POST", "/pages/preview", ann, body);
   EXPECT_EQ(response.status, 200U);
   const auto answer = json::parse(response.payload());
