@@ -70,8 +70,8 @@ class ReaderCopy {
   std::int64_t version;
   WallTime published_at, updated_at;
 
-  // The answer's JSON from `{"id":` up to where the author's nickname comes, a JSON string with its quotes
-  // ...
+  // The answer's JSON from `{"id":` up to where the author's nickname comes, a JSON string with its
+  // quotes ...
   std::string_view json_to_nickname() const { return std::string_view(json_).substr(0, split_); }
   // ... and from behind the nickname up to where the interaction's object comes. A `}` ends the answer.
   std::string_view json_to_interaction() const { return std::string_view(json_).substr(split_); }

@@ -2,15 +2,13 @@
 //
 // Promises:
 //  - Hard bound: the weights of all entries, each with what the cache itself spends on it, never sum to more
-//  than
-//    the capacity. Room is made before an entry comes in, not after.
+//    than the capacity. Room is made before an entry comes in, not after.
 //  - An entry is never seen past its TTL. A TTL of zero or less stores nothing: it never means "forever".
 //  - Values are shared, never copied; a value lives as long as somebody holds it, whatever the cache forgets.
 //  - A look-up allocates nothing and moves nothing: it sets one flag. Eviction is CLOCK (Corbato, "A Paging
-//  Experiment
-//    with the Multics System", 1968): second chance in a ring, close to LRU in what it keeps.
+//    Experiment with the Multics System", 1968): second chance in a ring, close to LRU in what it keeps.
 //  - No call does unbounded work but `clear` and `erase_if`, and the doubling of a shard's table. Dead
-//  entries are swept a few at a time by those who put.
+//    entries are swept a few at a time by those who put.
 //  - Hashing is seeded: chosen keys can't crowd one bucket.
 //
 // Everything is thread-safe. The cache is split into shards, each with its own mutex; values and keys are

@@ -4,32 +4,29 @@
 //
 // Promises:
 //  - Three outcomes that never share a type: a value, "certainly absent" (a Found without value), and failure
-//  (an
-//    exception). A failure is never cached, least of all as an absence.
+//    (an exception). A failure is never cached, least of all as an absence.
 //  - At most one load of a key at a time, however many ask; it belongs to nobody's request: who cancels,
-//  cancels
-//    only its own wait, and everyone else gets the value or the same error, within `load_timeout`.
+//    cancels only its own wait, and everyone else gets the value or the same error, within `load_timeout`.
 //  - A fill can't overwrite a newer write: a load takes a lease, `invalidate` cancels it, a cancelled lease's
-//  fill is
-//    refused. Those who joined before the invalidation still get the load's value; later readers start a new
-//    load.
+//    fill is refused. Those who joined before the invalidation still get the load's value; later readers
+//    start a new load.
 //  - TTLs are jittered; an absence has a short TTL of its own. Past the soft TTL the first reader starts a
-//  refresh in the background, everyone is
-//    served at once.
+//    refresh in the background, everyone is served at once.
 //
 // All of it is thread-safe. `find` is synchronous, allocates nothing and costs about as much as the local
 // cache alone.
 //
-//     ReadThrough<Id, Article> articles({.name = "article", .ttl = 10min, .weigher = bytes_of}, load_article,
-//     executor); if (auto hit = articles.find(id)) return answer(*hit);         // the hot path: no coroutine
-//     auto found = co_await articles.get(id);                        // throws when the store fails
+//     ReadThrough<Id, Article> articles({.name = "article", .ttl = 10min, .weigher = bytes_of},
+//                                       load_article, executor);
+//     if (auto hit = articles.find(id)) return answer(*hit);     // the hot path: no coroutine
+//     auto found = co_await articles.get(id);                    // throws when the store fails
 //
 // A write, in an order that no other write can break (the lease is taken before the store is touched):
 //     auto lease = articles.lease(id);
 //     co_await store.write(article);
-//     articles.invalidate(id, lease);                                // drops the entry, cancels all other
-//     leases articles.fill(id, std::move(lease), article, ttl);             // publish ahead; refused if
-//     another write came between
+//     articles.invalidate(id, lease);                            // drops the entry, cancels all other leases
+//     articles.fill(id, std::move(lease), article, ttl);         // publish ahead; refused if another write
+//                                                                // came between
 #pragma once
 
 #include <algorithm>

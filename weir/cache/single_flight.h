@@ -2,17 +2,14 @@
 //
 // Promises:
 //  - Who enters while a flight of the key is under way joins it and gets its value or its error; else a new
-//  one
-//    starts. Values are shared: R should be cheap to copy, a shared_ptr say.
+//    one starts. Values are shared: R should be cheap to copy, a shared_ptr say.
 //  - A flight belongs to nobody's request. It runs detached on the executor given for loads; a waiter's
-//  cancellation
-//    ends its own wait alone.
+//    cancellation ends its own wait alone.
 //  - Every flight lands: with what the load gives or throws, with TimedOut after `limit` (the load is then
-//  told
-//    to stop by terminal cancellation), with Unavailable when its executor goes away. So every wait ends.
+//    told to stop by terminal cancellation), with Unavailable when its executor goes away. So every wait
+//    ends.
 //  - A key leaves the table when its flight lands, or when it is forgotten: then later ones start a new
-//  flight, and
-//    those who had joined still get theirs.
+//    flight, and those who had joined still get theirs.
 //  - Waiters resume on their own executors, whichever threads these have.
 //
 // Thread-safe. A flight's coroutine runs on a strand of its own, so the executor may have many threads.

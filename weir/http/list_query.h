@@ -1,7 +1,8 @@
 // Lists: their three forms of parameters, and cursors.
 //
-//   limit (1..100, default 20) with offset  |  page (from 1) with size (1..100, default 20)  |  cursor with
-//   limit
+//   limit (1..100, default 20) with offset
+//   | page (from 1) with size (1..100, default 20)
+//   | cursor with limit
 #pragma once
 
 #include <array>

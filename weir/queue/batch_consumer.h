@@ -7,8 +7,7 @@
 //
 // What the handler throws decides what happens:
 // - weir::Unavailable (and sql::Error but for misuse and broken constraints): the world is away. The same
-// batch
-//   is tried again with jittered backoff, as long as it takes: parking a whole topic helps nobody.
+//   batch is tried again with jittered backoff, as long as it takes: parking a whole topic helps nobody.
 // - queue::Park: the messages it names are parked, the rest is tried again at once.
 // - anything else: bisection finds the poisonous message; alone it is tried `max_tries` times, then parked.
 // A parked message goes to the dead-letter topic with its reason and where it came from (see dead_letter.h);

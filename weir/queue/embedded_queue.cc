@@ -161,8 +161,7 @@ void EmbeddedQueue::stop() {
   database_.stop();
 }
 
-// --- Topics
-// ----------------------------------------------------------------------------------------------------
+// --- Topics ------------------------------------------------------------------------------------------------
 
 void EmbeddedQueue::create_topic(const std::string& name) {
   topic(name);
@@ -202,8 +201,7 @@ std::vector<std::int64_t> EmbeddedQueue::ends(const std::string& name) {
   return of->ends;
 }
 
-// --- Publishing
-// ------------------------------------------------------------------------------------------------
+// --- Publishing --------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -262,8 +260,7 @@ void EmbeddedQueue::publish(std::span<const Record> records) {
   wake();
 }
 
-// --- Groups
-// ----------------------------------------------------------------------------------------------------
+// --- Groups ------------------------------------------------------------------------------------------------
 
 void EmbeddedQueue::subscribe(const std::string& name, const std::string& group, From from) {
   const auto of = topic(name);
@@ -326,8 +323,7 @@ std::vector<Lag> EmbeddedQueue::lag() {
   });
 }
 
-// --- News and housekeeping
-// -------------------------------------------------------------------------------------
+// --- News and housekeeping ---------------------------------------------------------------------------------
 
 std::uint64_t EmbeddedQueue::news() const {
   const std::lock_guard lock(state_->mutex);

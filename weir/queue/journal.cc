@@ -70,8 +70,7 @@ Journal::Journal(Options options)
 
 Journal::~Journal() = default;
 
-// --- At the start
-// ----------------------------------------------------------------------------------------------
+// --- At the start ------------------------------------------------------------------------------------------
 
 // Makes the file's segments known: those with events that were not released go to the reader, the others are
 // free.
@@ -158,8 +157,7 @@ bool Journal::grow() {
   return !degraded_;
 }
 
-// --- Appending
-// -------------------------------------------------------------------------------------------------
+// --- Appending ---------------------------------------------------------------------------------------------
 
 Journal::Topic& Journal::topic(std::string_view name) {
   const auto found = topics_.find(name);
@@ -234,8 +232,7 @@ Journal::Position Journal::copy(const Event& event, Topic& topic, std::uint32_t 
   return end;
 }
 
-// --- Reading
-// ---------------------------------------------------------------------------------------------------
+// --- Reading -----------------------------------------------------------------------------------------------
 
 void Journal::read(std::vector<Record>& out, std::size_t max_records, std::size_t max_bytes) {
   out.clear();

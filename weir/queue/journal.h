@@ -7,8 +7,8 @@
 // weir_queue_dropped_total{topic}.
 //
 // - All space is allocated before it is touched, since a sparse file on a full disk is a SIGBUS. Where the
-// disk is
-//   full already, the journal works with the segments that it got (maybe none) and `grow` tries again.
+//   disk is full already, the journal works with the segments that it got (maybe none) and `grow` tries
+//   again.
 // - The checksum (XXH3) covers the whole record with its producer, lane and sequence, and the number of the
 //   segment's use, so that old records of a reused segment aren't believed.
 // - Free segments are reused last in, first out: in quiet times two of them stay hot, and the resident memory
@@ -60,10 +60,10 @@ class Journal {
   // dropped and counted. Thread-safe, never blocks but for other appends' copies, about 0.1 us.
   std::optional<Position> append(const Event& event) noexcept;
 
-  // --- for one reader, the sender
-  // ----------------------------------------------------------------------------- Replaces `out` with the
-  // records that come next, as many as fit the limits (always one if there is one). The views stay valid
-  // until `release`.
+  // --- for one reader, the sender --------------------------------------------------------------------------
+
+  // Replaces `out` with the records that come next, as many as fit the limits (always one if there is one).
+  // The views stay valid until `release`.
   void read(std::vector<Record>& out, std::size_t max_records, std::size_t max_bytes);
   // The end of the last record that was read.
   Position read_position() const { return read_position_; }
@@ -71,7 +71,7 @@ class Journal {
   void release();
   // Allocates segments that are missing, if any. True when none is.
   bool grow();
-  // ------------------------------------------------------------------------------------------------------------
+  // ---------------------------------------------------------------------------------------------------------
 
   // True while some of the space could not be allocated.
   bool degraded() const { return degraded_.load(std::memory_order_relaxed); }

@@ -79,8 +79,7 @@ void Producer::stop(std::chrono::milliseconds at_most) {
   if (sender_.joinable()) sender_.join();
 }
 
-// --- The sender's thread
-// ---------------------------------------------------------------------------------------
+// --- The sender's thread -----------------------------------------------------------------------------------
 
 void Producer::run() {
   auto next_growth = SteadyClock::now();
