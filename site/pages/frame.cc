@@ -104,7 +104,7 @@ void menu_choices(Html& out, const Visit& visit) {
 void menu(Html& out, const Visit& visit) {
   const Words& words = visit.words();
   out("<details class=\"menu\" data-testid=\"menu\"><summary>"_html);
-  if (visit.reader) {
+  if (visit.reader && !visit.nickname.empty()) {
     out("<span class=\"who\" data-testid=\"who\">"_html, visit.nickname, "</span><span class=\"sr\"> · "_html,
         words("layout.menu"), "</span>"_html);
   } else {

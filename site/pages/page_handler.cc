@@ -108,7 +108,15 @@ Reply Pages::serve(Request& request, Show show) {
     if (problem.status() != 404) throw;
     failed = 404;
   }
+  // Nothing is waited for here: what failed may be where the names are kept.
   Visit visit = visit_of(request, services_.clock.now());
+  if (visit.reader) {
+    if (const auto known = services_.users.find(*visit.reader); known && *known) {
+      visit.nickname = (*known)->nickname;
+    } else if (known) {
+      visit.reader.reset();
+    }
+  }
   co_return error_response(request, visit, failed);
 }
 

@@ -266,5 +266,14 @@ TEST_F(PageHandlerTest, AfterTheStopTextsThatAreNotLaidOutAreUnavailable) {
   EXPECT_NE(header(response, "Retry-After"), "");
 }
 
+TEST_F(PageHandlerTest, WhatGoesWrongStillKnowsItsReader) {
+  const Id id = module_.published(ann_);
+  EXPECT_THAT(get_as_ann("/articles/x").body, HasSubstr("data-testid=\"who\">Ann &lt;安&gt;</span>"));
+  work_->stop();
+  const auto response = get_as_ann("/articles/" + std::to_string(id));
+  EXPECT_EQ(response.status, 503U);
+  EXPECT_THAT(response.body, HasSubstr("data-testid=\"who\">Ann &lt;安&gt;</span>"));
+}
+
 }  // namespace
 }  // namespace weir::site::pages

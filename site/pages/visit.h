@@ -22,7 +22,7 @@ struct Visit {
   Language language = Language::en;
   Theme theme = Theme::system;
   std::optional<Id> reader;  // signed in
-  std::string nickname;      // of the reader
+  std::string nickname;      // of the reader; empty when it cannot be had
   WallTime now{};
   std::string address;  // path and query of the page: where switches and signing in come back to
   std::string origin;   // "http://host"; empty when the request names no usable host
