@@ -157,10 +157,12 @@ std::vector<Heading> anchor_headings(cmark_node* root) {
   walk(root, [&](cmark_node* node) {
     if (cmark_node_get_type(node) == CMARK_NODE_HEADING) found.push_back(node);
   });
+  int top = 6;  // of the text's own levels, the one that becomes h2
+  for (auto* node : found) top = std::min(top, cmark_node_get_heading_level(node));
   std::vector<Heading> headings;
   Slugs slugs;
   for (auto* node : found) {
-    const int level = std::min(cmark_node_get_heading_level(node) + 1, 6);
+    const int level = std::min(cmark_node_get_heading_level(node) - top + 2, 6);
     cmark_node_set_heading_level(node, level);
     if (headings.size() == kMaxHeadings) continue;
     auto text = plain_text(node);
@@ -193,11 +195,22 @@ void frame_blocks(cmark_node* root) {
   }
 }
 
-// Links tell search engines that they are not ours, pictures load when they are near. The author's text holds
+// What stands for a picture whose address was refused or is missing: its description, which is escaped.
+std::string_view description_of(std::string_view tag) {
+  constexpr std::string_view kDescription = " alt=\"";
+  const auto begin = tag.find(kDescription);
+  if (begin == tag.npos) return {};
+  tag.remove_prefix(begin + kDescription.size());
+  return tag.substr(0, tag.find('"'));
+}
+
+// Links tell search engines that they are not ours, pictures load when they are near or, without an address,
+// are their description. The author's text holds
 // no "<" at this point that isn't an escape, so that these openings are the renderer's own.
 std::string with_attributes(std::string_view html) {
   constexpr std::string_view kLink = "<a href=\"";
   constexpr std::string_view kPicture = "<img src=\"";
+  constexpr std::string_view kNoPicture = "<img src=\"\"";
   std::string out;
   out.reserve(html.size() + html.size() / 16);
   for (auto at = html.find('<'); at != html.npos; at = html.find('<')) {
@@ -207,6 +220,10 @@ std::string with_attributes(std::string_view html) {
     if (html.starts_with(kLink)) {
       out.append("<a rel=\"nofollow ugc\" href=\"");
       copied = kLink.size();
+    } else if (html.starts_with(kNoPicture)) {
+      const auto tag = html.substr(0, html.find('>') + 1);
+      out.append(description_of(tag));
+      copied = tag.size();
     } else if (html.starts_with(kPicture)) {
       out.append("<img loading=\"lazy\" decoding=\"async\" src=\"");
       copied = kPicture.size();

@@ -23,7 +23,7 @@
 namespace weir::site::pages {
 
 struct Heading {
-  int level = 2;     // 2..6: a page's only h1 is its title, so that "#" is an h2
+  int level = 2;     // 2..6: a page's only h1 is its title, so that the highest level that a text uses is h2
   std::string slug;  // the id of the element; begins with "s-", so that it is never an id of the page's own
   std::string text;  // plain
 };

@@ -87,7 +87,7 @@ TEST(Markdown, LinksAndPicturesGetTheirAttributes) {
   EXPECT_THAT(html_of("|a|\n|-|"), HasSubstr("<div class=\"wide\">\n<table>"));
 }
 
-TEST(Markdown, HeadingsAreOneLevelDownWithAnchorsOfTheirOwn) {
+TEST(Markdown, HeadingsBeginBelowTheTitleWithAnchorsOfTheirOwn) {
   const auto rendered =
       render_markdown("# Hello, *World*!\n\n## 缓存：为什么\n\nx\n\n# hello world\n\n###### deep\n\n# !?");
   ASSERT_EQ(rendered.headings.size(), 5U);
@@ -102,6 +102,27 @@ TEST(Markdown, HeadingsAreOneLevelDownWithAnchorsOfTheirOwn) {
   EXPECT_THAT(rendered.html, HasSubstr("Hello, <em>World</em>!"));
   EXPECT_THAT(rendered.html, HasSubstr("<a class=\"anchor\" href=\"#s-hello-world\""));
   EXPECT_THAT(rendered.html, Not(HasSubstr("<h1")));
+}
+
+TEST(Markdown, TheHighestHeadingOfATextIsAnH2) {
+  const auto levels = [](std::string_view markdown) {
+    std::vector<int> found;
+    for (const auto& heading : render_markdown(markdown).headings) found.push_back(heading.level);
+    return found;
+  };
+  EXPECT_THAT(levels("## a\n\n### b\n\n## c"), testing::ElementsAre(2, 3, 2));
+  EXPECT_THAT(levels("### a\n\n## b"), testing::ElementsAre(3, 2));
+  EXPECT_THAT(levels("###### a"), testing::ElementsAre(2));
+  EXPECT_THAT(levels("# a\n\n## b\n\n###### c"), testing::ElementsAre(2, 3, 6));
+  EXPECT_THAT(html_of("### a"), HasSubstr("<h2 id=\"s-a\">"));
+}
+
+TEST(Markdown, APictureWithoutAnAddressIsItsDescription) {
+  EXPECT_EQ(html_of("![a \"b\" <i>c</i> *d*](javascript:x 't>/') e"),
+            "<p>a &quot;b&quot; &lt;i&gt;c&lt;/i&gt; d e</p>\n");
+  EXPECT_THAT(html_of("![x](vbscript:x)"), HasSubstr("<figure>\nx\n</figure>"));
+  EXPECT_EQ(html_of("a ![]() b"), "<p>a  b</p>\n");
+  EXPECT_THAT(html_of("`<img src=\"\" alt=\"y\">`"), HasSubstr("&lt;img src="));
 }
 
 TEST(Markdown, SlugsAreBoundedAndNeverTheSame) {

@@ -147,7 +147,7 @@ def test_hostile_texts_stay_texts(page, villain, path):
         page.until(lambda: villain.get("/v1/me/history").json()["items"], "the history")
     page.get(path.format(trap=villain.trap))
     if path.startswith("/write"):
-        page.until(lambda: page.all('[data-testid="preview"] h3'), "the preview")
+        page.until(lambda: page.all('[data-testid="preview"] h2'), "the preview")
     elif path.startswith("/articles"):
         assert page.one("h1").text == HOSTILE_TITLE
         assert page.hook("author").text == HOSTILE_NAME
