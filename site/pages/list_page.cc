@@ -1,6 +1,7 @@
 #include "site/pages/list_page.h"
 
 #include <algorithm>
+#include <array>
 
 #include "site/article/article.h"
 #include "weir/base/utf8.h"
@@ -73,15 +74,27 @@ void hot_foot(Html& out, const Visit& visit, const HotList& list) {
   out("</p></div>\n"_html);
 }
 
+// Also when a quotation or a parenthesis closes after it.
+bool ends_a_sentence(std::string_view text) {
+  constexpr std::array<std::string_view, 9> kClosers{"\"", "'", ")", "”", "’", "」", "』", "）", "》"};
+  constexpr std::array<std::string_view, 7> kEnds{".", "!", "?", "…", "。", "！", "？"};
+  const auto ends_with = [&](std::string_view mark) { return text.ends_with(mark); };
+  for (auto at = std::ranges::find_if(kClosers, ends_with); at != kClosers.end();
+       at = std::ranges::find_if(kClosers, ends_with))
+    text.remove_suffix(at->size());
+  return std::ranges::any_of(kEnds, ends_with);
+}
+
 }  // namespace
 
 std::string shown_abstract(std::string_view abstract) {
-  if (utf8_length(abstract).value_or(0) < article::kAbstractCodePoints) return std::string(abstract);
+  if (utf8_length(abstract).value_or(0) < article::kAbstractCodePoints || ends_a_sentence(abstract))
+    return std::string(abstract);
   constexpr std::size_t kLongestWord = 30;  // bytes; scripts without spaces are cut where they are
   const auto space = abstract.find_last_of(' ');
   if (space != abstract.npos && abstract.size() - space <= kLongestWord && space > 0)
     abstract = abstract.substr(0, space);
-  return std::string(abstract) + "…";
+  return std::string(abstract) + (ends_a_sentence(abstract) ? "" : "…");
 }
 
 Html with_time(const Visit& visit, std::string_view key, WallTime time) {
@@ -97,8 +110,8 @@ Html with_time(const Visit& visit, std::string_view key, WallTime time) {
 
 Html counted_element(const Visit& visit, std::string_view what, std::int64_t n) {
   Html out;
-  out("<span class=\"num\" data-testid=\""_html, what, "\" title=\""_html, exact_number(n), "\">"_html,
-      visit.words().counted(what, n), "</span>"_html);
+  out("<span class=\"num\" data-testid=\""_html, what, "\""_html, n == 0 ? " data-none"_html : ""_html,
+      " title=\""_html, exact_number(n), "\">"_html, visit.words().counted(what, n), "</span>"_html);
   return out;
 }
 

@@ -8,6 +8,7 @@
 #include "site/pages/frame.h"
 #include "site/pages/list_page.h"
 #include "site/pages/shell_page.h"
+#include "weir/base/utf8.h"
 
 namespace weir::site::pages {
 namespace {
@@ -164,6 +165,24 @@ TEST(Page, AbstractsEndAtAWord) {
   std::string chinese;
   for (int i = 0; i < 128; ++i) chinese += "堰";
   EXPECT_EQ(shown_abstract(chinese), chinese + "…");
+  for (const std::string_view end : {"堰。", "堰？", ".”", "！」", "?)", "…"}) {
+    const auto letters = utf8_length(end).value_or(0);
+    const auto whole = chinese.substr(0, (128 - letters) * 3) + std::string(end);
+    EXPECT_EQ(shown_abstract(whole), whole) << end;
+  }
+}
+
+TEST(Page, CountsOfNothingAreMarked) {
+  EXPECT_THAT(counted_element(visitor(), "likes", 0).str(), HasSubstr("data-none title=\"0\""));
+  EXPECT_THAT(counted_element(visitor(), "likes", 1).str(), Not(HasSubstr("data-none")));
+}
+
+TEST(Page, AReaderWhoseNameCannotBeHadGetsTheMenuAllTheSame) {
+  auto visit = reader();
+  visit.nickname.clear();
+  const auto html = frame(visit, mine_page(visit, "articles"));
+  EXPECT_THAT(html, HasSubstr("data-testid=\"sign-out\""));
+  EXPECT_THAT(html, Not(HasSubstr("data-testid=\"who\"")));
 }
 
 TEST(Page, TheFrameKnowsItsReader) {
