@@ -84,6 +84,28 @@ def test_nothing_is_wider_than_the_window(signed_in, author, language):
     assert not faults, "\n".join(faults)
 
 
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_large_letters_are_large_and_fit(signed_in, author, language):
+    """For who told the browser to use letters twice as large."""
+    page, faults = signed_in, []
+    page.cookie("weir_lang", language)
+    page.cdp("Page.setFontSizes", fontSizes={"standard": 32, "fixed": 26})
+    try:
+        for path in ["/", "/newest", "/articles/{wide}", "/articles/999999"]:
+            page.get(path.format(wide=author.wide))
+            assert page.script("return parseFloat(getComputedStyle(document.documentElement).fontSize)") >= 34
+            for width in (320, 390, 800, 1280, 1800):
+                page.size(width, 800)
+                for menu in (False, True):
+                    page.script("document.querySelector('.menu').open = arguments[0]", menu)
+                    wide, out = page.script(TOO_WIDE)
+                    if wide > 0 or out:
+                        faults.append(f"{path} at {width} px{' with its menu' * menu}: {wide} px too wide: {out[:4]}")
+    finally:
+        page.cdp("Page.setFontSizes", fontSizes={"standard": 16, "fixed": 13})
+    assert not faults, "\n".join(faults)
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_text_can_be_read_in_light_and_dark(signed_in, author, scheme):
     page = signed_in
