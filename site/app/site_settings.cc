@@ -33,9 +33,14 @@ Fault size_between(std::uint64_t low, std::uint64_t high) {
   };
 }
 
+// Times are kept in microseconds since 1970; ten years from now still fit, and nobody means more.
+constexpr std::chrono::hours kMaxDuration{24 * 3650};
+
 Fault at_least(std::chrono::milliseconds low) {
   return [low](const std::string& text) -> std::string {
-    return parse_duration(text).value() >= low ? "" : "it is too short";
+    const auto value = parse_duration(text).value();
+    if (value > kMaxDuration) return "it is too long: at most 3650d";
+    return value >= low ? "" : "it is too short";
   };
 }
 

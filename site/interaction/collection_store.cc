@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "site/interaction/counts_table.h"
+#include "weir/base/fault.h"
 #include "weir/sql/transaction.h"
+#include "weir/telemetry/metrics.h"
 
 namespace weir::site::interaction {
 namespace {
@@ -183,8 +185,13 @@ boost::asio::awaitable<Listing<Folder>> CollectionStore::folders(Id user, Folder
   // The default folder is made before all others, so a user without it has none.
   const auto has_default = co_await database_.read(
       [user](sql::Session& session) { return session.one(kDefault, sql::first<Id>, user).has_value(); });
-  if (!has_default)
-    co_await database_.write([user, now](sql::Session& session) { default_folder(session, user, now); });
+  try {
+    if (!has_default)
+      co_await database_.write([user, now](sql::Session& session) { default_folder(session, user, now); });
+  } catch (const Unavailable& error) {
+    // Reading goes on when nothing can be written; the folder is made the next time.
+    telemetry::swallowed("interaction.default_folder", error);
+  }
   co_return co_await database_.read(
       [user, slice](sql::Session& session) { return folders_in(session, user, slice); });
 }

@@ -155,6 +155,8 @@ def test_bad_settings_tell_key_value_allowed_and_place(tmp_path):
     (tmp_path / "weir.toml").write_text("[auth]\nsecret = \"0123456789abcdef\"\n")
     shown = weir("config", cwd=tmp_path)
     assert shown.returncode == 0 and "0123456789abcdef" not in shown.stdout and "weir.toml:2" in shown.stdout
+    long = weir("config", env={"WEIR_AUTH_REFRESH_TTL": "200000000d"})
+    assert long.returncode == 2 and "too long" in long.stderr, long.stderr
     unknown = weir("config", env={"WEIR_HTTP_LISTNE": "x"})
     assert unknown.returncode == 0 and "WEIR_HTTP_LISTNE" in unknown.stderr
 

@@ -1,5 +1,6 @@
 #include "weir/http/connection.h"
 
+#include <algorithm>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -291,8 +292,11 @@ bool Connection::write_now() {
 asio::awaitable<bool> Connection::write_rest() {
   if (broken_) co_return false;
   const auto extra = std::chrono::seconds(output_.size() / kSlowestClient);
-  enter(Phase::writing, options_.write_deadline + extra);
+  const auto last = std::chrono::steady_clock::now() + options_.write_deadline + extra;
   while (!output_.empty()) {
+    // Who takes nothing at all isn't given the time that a large answer needs.
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(last - std::chrono::steady_clock::now());
+    enter(Phase::writing, std::min<std::chrono::milliseconds>(options_.write_deadline, left));
     const auto [error, count] = co_await socket_.async_write_some(output_.buffers(), kAwait);
     if (error || expired_) {
       broken_ = true;

@@ -62,8 +62,10 @@ bool SegmentFile::open() {
   if (!header_allocated) return false;
   read_geometry(bytes);
   map();
-  allocated_ = sparse ? 0 : existing_;
+  allocated_ = sparse ? 0 : whole_segments(bytes);
   allocate();
+  // Of a segment that was cut off and can't be filled up again, nothing may be touched: reading it is a SIGBUS.
+  existing_ = std::min(existing_, allocated_);
   return true;
 }
 
@@ -79,14 +81,19 @@ void SegmentFile::read_geometry(std::size_t file_bytes) {
     damaged_ = header.magic != detail::kFileMagic || !size || *size < 4096 || *size % 4096 != 0;
     if (!damaged_) segment_size_ = *size;
   }
-  existing_ =
-      was_there ? static_cast<std::uint32_t>((file_bytes - detail::kFileHeaderBytes) / segment_size_) : 0;
+  // A segment that the file ends within counts: what is whole of it is still to be sent.
+  existing_ = was_there ? whole_segments(file_bytes + segment_size_ - 1) : 0;
   segments_ = std::max(wanted_segments_, existing_);
   if (!was_there || damaged_) {
     header = {detail::kFileMagic, detail::checked_word(segment_size_)};
     if (::pwrite(file_, &header, sizeof header, 0) != sizeof header)
       throw Unusable(errno_text("write the journal " + path_));
   }
+}
+
+std::uint32_t SegmentFile::whole_segments(std::size_t file_bytes) const {
+  if (file_bytes <= detail::kFileHeaderBytes) return 0;
+  return static_cast<std::uint32_t>((file_bytes - detail::kFileHeaderBytes) / segment_size_);
 }
 
 bool SegmentFile::allocate_range(std::size_t from, std::size_t bytes) {

@@ -44,6 +44,8 @@ class SegmentFile {
  private:
   bool allocate_range(std::size_t from, std::size_t bytes);
   void read_geometry(std::size_t file_bytes);
+  // Segments that a file of this size holds to their end.
+  std::uint32_t whole_segments(std::size_t file_bytes) const;
   void map();
   void unmap();
 
