@@ -39,7 +39,9 @@ struct Folder {
 void fill(Site& site) {
   Random random(1);
   const WallTime now = Clock::system().now();
-  const Id author = site.users().create_many(std::vector<user::NewUser>{{.nickname = "bench"}}).front();
+  user::NewUser writer;
+  writer.nickname = "bench";
+  const Id author = site.users().create_many(std::span(&writer, 1)).front();
   for (int done = 0; done < kArticles; done += kBatch) {
     std::vector<article::ImportedArticle> articles;
     for (int i = 0; i < kBatch; ++i) {
