@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <functional>
 #include <iostream>
+#include <utility>
 
 #include "site/app/commands.h"
 #include "site/app/site_settings.h"
+#include "site/app/version.h"
 #include "weir/config/settings.h"
 #include "weir/telemetry/log.h"
 
@@ -57,7 +59,8 @@ class CommandLine {
 
 CommandLine::CommandLine() {
   app_.require_subcommand(1);
-  app_.set_help_flag("--help", "this text");
+  app_.set_help_flag("-h,--help", "this text");
+  app_.set_version_flag("--version", std::string(kVersion));
   auto* serve_command = command(app_, "serve", "serves the site until it is told to stop",
                                 [this] { return serve(common_.settings()); });
   setting_flag(*serve_command, "--listen", "http.listen", "ADDRESS:PORT; port 0 takes a free one");
@@ -70,7 +73,7 @@ CommandLine::CommandLine() {
 
 CLI::App* CommandLine::command(CLI::App& parent, const std::string& name, const std::string& help, Run run) {
   CLI::App* made = parent.add_subcommand(name, help);
-  made->set_help_flag("--help", "this text");
+  made->set_help_flag("-h,--help", "this text");
   made->add_option_function<std::string>(
           "--config", [this](const std::string& file) { common_.config_file = file; },
           "a file of settings (weir.toml)")
@@ -93,11 +96,16 @@ void CommandLine::add_data_commands() {
         return seed(common_.settings(), seed_);
       });
   seed_command->add_option("--articles", seed_.articles, "how many articles")
+      ->capture_default_str()
       ->check(CLI::Range(0, 100'000'000));
   seed_command->add_option("--users", seed_.users, "how many people: user1@example.com and so on")
+      ->capture_default_str()
       ->check(CLI::Range(1, 10'000'000));
-  seed_command->add_option("--likes", seed_.likes, "how many likes")->check(CLI::Range(0, 1'000'000'000));
-  seed_command->add_option("--random-seed", seed_.random_seed, "the same for the same seed");
+  seed_command->add_option("--likes", seed_.likes, "how many likes")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1'000'000'000));
+  seed_command->add_option("--random-seed", seed_.random_seed, "the same for the same seed")
+      ->capture_default_str();
   seed_command->add_option("--password", seed_password_,
                            "of all of them; without it one is made and printed");
 
@@ -125,9 +133,13 @@ int CommandLine::run(std::vector<std::string> arguments) {
     app_.parse(reversed);
   } catch (const CLI::CallForHelp&) {
     const CLI::App* shown = &app_;
-    while (!shown->get_subcommands().empty()) shown = shown->get_subcommands().front();
-    std::cout << shown->help();
+    std::string before;
+    for (; !shown->get_subcommands().empty(); shown = shown->get_subcommands().front())
+      before += (before.empty() ? "" : " ") + shown->get_name();
+    std::cout << shown->help(before);
     return 0;
+  } catch (const CLI::CallForVersion&) {
+    return show_version();
   } catch (const CLI::ParseError& error) {
     return complain(error, arguments);
   }
@@ -138,12 +150,17 @@ int CommandLine::run(std::vector<std::string> arguments) {
 int CommandLine::complain(const CLI::ParseError& error, const std::vector<std::string>& arguments) {
   CLI::App* here = &app_;
   std::string path = "weir";
+  bool is_value = false;  // of the flag before it
   for (const std::string& word : arguments) {
     std::vector<std::string> known;
+    if (std::exchange(is_value, false)) continue;
     if (word.starts_with('-')) {
       for (const CLI::Option* option : here->get_options()) known.push_back(option->get_name());
       const std::string flag = word.substr(0, word.find('='));
-      if (std::ranges::find(known, flag) != known.end()) continue;
+      if (std::ranges::find(known, flag) != known.end()) {
+        is_value = flag == word && here->get_option(flag)->get_items_expected_min() > 0;
+        continue;
+      }
       std::cerr << path << ": unknown flag " << flag << config::did_you_mean(flag, known) << '\n';
       return kUsedWrongly;
     }

@@ -2,6 +2,8 @@
 #include <cmath>
 #include <iostream>
 #include <set>
+#include <span>
+#include <utility>
 
 #include "site/app/commands.h"
 #include "site/app/seed_text.h"
@@ -43,12 +45,17 @@ std::vector<Id> seed_users(Site& site, std::uint64_t count, const std::string& p
   return ids;
 }
 
+struct Articles {
+  std::vector<Id> ids;
+  std::vector<Id> added;  // those that weren't there already
+};
+
 // Article number i of a seed has an origin, so that seeding again with the same seed adds nothing.
-std::vector<Id> seed_articles(Site& site, const SeedOptions& options, const std::vector<Id>& authors,
-                              Random& random) {
+Articles seed_articles(Site& site, const SeedOptions& options, const std::vector<Id>& authors,
+                       Random& random) {
   const auto within = std::chrono::duration_cast<std::chrono::microseconds>(kPublishedWithin);
   const WallTime from = Clock::system().now() - within;
-  std::vector<Id> ids;
+  Articles articles;
   std::vector<article::ImportedArticle> batch;
   for (std::uint64_t i = 0; i < options.articles; ++i) {
     SeedText text = seed_text(random);
@@ -61,11 +68,13 @@ std::vector<Id> seed_articles(Site& site, const SeedOptions& options, const std:
     made.external_id = "seed:" + std::to_string(options.random_seed) + ':' + std::to_string(i);
     batch.push_back(std::move(made));
     if (batch.size() < kBatch && i + 1 < options.articles) continue;
-    for (const article::Imported& imported : site.articles().create_published_many(batch))
-      ids.push_back(imported.id);
+    for (const article::Imported& imported : site.articles().create_published_many(batch)) {
+      articles.ids.push_back(imported.id);
+      if (imported.inserted) articles.added.push_back(imported.id);
+    }
     batch.clear();
   }
-  return ids;
+  return articles;
 }
 
 // Exactly `count` different likes, or as many as there can be.
@@ -92,19 +101,40 @@ std::uint64_t seed_likes(Site& site, std::uint64_t count, const std::vector<Id>&
   return count;
 }
 
+// A few reads for each like, since most readers like nothing. Only for new articles: reads add up.
+void seed_reads(Site& site, const std::vector<Id>& added, Random& random) {
+  for (std::size_t from = 0; from < added.size(); from += kBatch) {
+    const auto ids = std::span(added).subspan(from, std::min(kBatch, added.size() - from));
+    const auto likes = site.interactions().like_counts_now(article::kBiz, ids);
+    std::vector<std::pair<Id, std::int64_t>> reads;
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      const auto some = static_cast<std::int64_t>(random.below(20));
+      reads.emplace_back(ids[i], likes[i] * 9 + some);
+    }
+    site.interactions().add_reads_now(article::kBiz, reads);
+  }
+}
+
 }  // namespace
 
 int seed(const config::Settings& settings, const SeedOptions& options) {
   const std::string password = options.password.value_or(made_up_password());
   if (const auto fault = user::fault_of_password(password)) throw config::BadSetting("--password: " + *fault);
   Site site(settings);
+  const bool were_there = site.users().email_taken_now("user1@example.com");
   Random random(options.random_seed);
   const std::vector<Id> users = seed_users(site, options.users, password, random);
-  const std::vector<Id> articles = seed_articles(site, options, users, random);
-  const std::uint64_t likes = seed_likes(site, options.likes, users, articles, random);
-  std::cout << "seeded " << users.size() << " users, " << articles.size() << " articles, " << likes
-            << " likes\n";
-  if (!options.password) {
+  const Articles articles = seed_articles(site, options, users, random);
+  const std::uint64_t likes = seed_likes(site, options.likes, users, articles.ids, random);
+  seed_reads(site, articles.added, random);
+  std::cout << "seeded " << users.size() << " users, " << articles.ids.size() << " articles, " << likes
+            << " likes";
+  if (articles.added.size() < articles.ids.size())
+    std::cout << "; " << articles.ids.size() - articles.added.size() << " of the articles were there already";
+  std::cout << '\n';
+  if (were_there) {
+    std::cout << "who was there already keeps the password of then\n";
+  } else if (!options.password) {
     std::cout << "sign in as user1@example.com (to user" << users.size() << ") with the password " << password
               << '\n';
   }

@@ -3,6 +3,8 @@
 #include <array>
 #include <span>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace weir::site {
 namespace {
@@ -93,25 +95,42 @@ std::string title(Random& random, const Language& language, const std::string& s
   return text;
 }
 
-std::string paragraph(Random& random, const Language& language) {
-  std::string text;
-  for (std::uint64_t i = 0, n = 3 + random.below(3); i < n; ++i) {
-    if (!text.empty()) text += language.space;
-    text += pick(random, language.sentences);
+// Takes a text's sentences in an order of chance, none twice.
+class Sentences {
+ public:
+  Sentences(Random& random, const Language& language)
+      : language_(language), left_(language.sentences.begin(), language.sentences.end()) {
+    for (std::size_t i = left_.size(); i > 1; --i) std::swap(left_[i - 1], left_[random.below(i)]);
   }
-  return text + "\n\n";
-}
+
+  std::string paragraph(std::uint64_t count) {
+    std::string text;
+    for (; count > 0 && !left_.empty(); --count) {
+      if (!text.empty()) text += language_.space;
+      text += left_.back();
+      left_.pop_back();
+    }
+    return text + "\n\n";
+  }
+
+ private:
+  const Language& language_;
+  std::vector<std::string_view> left_;
+};
 
 }  // namespace
 
 SeedText seed_text(Random& random) {
   const Language& language = random.chance(0.5) ? kEnglish : kChinese;
   const std::string subject = pick(random, language.subjects);
-  SeedText made{title(random, language, subject), paragraph(random, language)};
-  made.content += "## " + pick(random, language.headings) + "\n\n" + paragraph(random, language);
+  SeedText made{title(random, language, subject), ""};
+  Sentences sentences(random, language);
+  made.content = sentences.paragraph(3 + random.below(2));
+  made.content += "## " + pick(random, language.headings) + "\n\n" + sentences.paragraph(3);
   if (random.chance(0.4))
     made.content += "```cpp\nauto value = co_await cache.get(key);  // one load, however many ask\n```\n\n";
-  if (random.chance(0.4)) made.content += "> " + pick(random, language.sentences) + "\n\n";
+  if (random.chance(0.4)) made.content += "> " + sentences.paragraph(1);
+  made.content += "## " + pick(random, language.headings) + "\n\n" + sentences.paragraph(2);
   return made;
 }
 

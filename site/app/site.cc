@@ -265,8 +265,11 @@ http::OperationalOptions Site::Parts::operational(std::function<bool()> stopping
                               co_return http::Health::ok;
                             },
                             true});
-  options.checks.push_back(http::quick_check(
-      "journal", [this] { return events->journal.degraded() ? http::Health::degraded : http::Health::ok; }));
+  options.checks.push_back(http::quick_check("journal", [this] {
+    // Half full: the queue has been away for a while.
+    const bool spooling = events->journal.waiting_bytes() > settings.size("queue.journal") / 2;
+    return spooling || events->journal.degraded() ? http::Health::degraded : http::Health::ok;
+  }));
   options.checks.push_back(http::quick_check("filter", [this] {
     return article_repository.filter_filled() ? http::Health::ok : http::Health::degraded;
   }));

@@ -108,6 +108,10 @@ std::vector<Id> UserService::create_many(std::span<const NewUser> users) {
   return users_.insert_all_now(users);
 }
 
+bool UserService::email_taken_now(std::string_view email) {
+  return users_.email_exists_now(normalised_email(email));
+}
+
 std::string UserService::hash_password_now(std::string_view password) {
   return PasswordHasher::hash_now(password);
 }

@@ -96,6 +96,8 @@ class UserService {
   // Writes users whose values were checked, in transactions of at most 1,000. Who is there already (by email,
   // phone or origin) is left as is. Ids in the order given.
   std::vector<Id> create_many(std::span<const NewUser> users);
+  // Whether somebody has signed up with it.
+  bool email_taken_now(std::string_view email);
   // For users made in bulk, who may share one hash. About 16 ms.
   std::string hash_password_now(std::string_view password);
   // False when nobody has that email. A running server shows it at the next sign-in or refresh.

@@ -59,8 +59,7 @@ boost::asio::awaitable<T> await_completion(Start start) {
         auto executor =
             asio::prefer(asio::get_associated_executor(handler), asio::execution::outstanding_work.tracked);
         begin([handler = std::move(handler), executor = std::move(executor)](Outcome<T> result) mutable {
-          auto where = executor;
-          asio::post(where, [handler = std::move(handler), result = std::move(result)]() mutable {
+          asio::post(executor, [handler = std::move(handler), result = std::move(result)]() mutable {
             handler(std::move(result));
           });
         });

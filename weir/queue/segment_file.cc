@@ -114,6 +114,7 @@ bool SegmentFile::allocate() {
 void SegmentFile::restart() {
   unmap();
   if (::ftruncate(file_, 0) != 0) throw Unusable(errno_text("truncate the journal " + path_));
+  existing_ = allocated_ = 0;  // which is so, too, when the disk has no room for a header
   open();
 }
 
