@@ -125,7 +125,7 @@ Reply Pages::hot(Request& request, const Visit& visit) {
   const auto wanted = request.query("page").value_or("1");
   std::from_chars(wanted.data(), wanted.data() + wanted.size(), list.page);
   list.page = std::clamp(list.page, 1, kMaxHotPage);
-  const auto skipped = static_cast<std::size_t>((list.page - 1) * kPageRows);
+  const auto skipped = static_cast<std::size_t>(list.page - 1) * kPageRows;
   const auto limit = std::min(skipped + kPageRows + 1, ranking::kMaxTop);
   const auto shown = co_await services_.rankings.board(std::string(ranking::kHot), limit);
   if (!shown) throw http::not_found();

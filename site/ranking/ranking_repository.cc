@@ -38,7 +38,7 @@ RankingRepository::RankingRepository(RankingStore& store, Sources sources, boost
            .jitter = 0,
            .weigher =
                [](std::uint64_t, const Listing& listing) {
-                 std::size_t bytes = sizeof listing;
+                 std::size_t bytes = sizeof(Listing);
                  for (const Listed& item : listing)
                    bytes += sizeof item + item.article.title.capacity() + item.article.abstract.capacity();
                  return bytes;
