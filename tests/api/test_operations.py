@@ -1,5 +1,6 @@
 """What operators and tools look at; starting and stopping."""
 import json
+import os
 import re
 import socket
 import subprocess
@@ -8,7 +9,7 @@ import time
 
 import pytest
 from conftest import problem
-from weirserver import BINARY, Person, Server
+from weirserver import BINARY, Person, Server, eventually
 
 
 def weir(*args, env=None, cwd=None):
@@ -204,3 +205,17 @@ def test_import_keeps_points_and_times_and_twice_adds_nothing(tmp_path):
     assert weir("import", "hn", str(file), "--data", str(tmp_path / "data")).returncode == 1
     assert "recount" in weir("job", "list", "--data", str(tmp_path / "data")).stdout
     assert weir("job", "run", "nothing", "--data", str(tmp_path / "data")).returncode != 0
+
+
+@pytest.mark.skipif("WEIR_TEST_DATA" not in os.environ, reason="the real posts aren't on this machine")
+def test_twenty_thousand_real_posts(tmp_path):
+    posts = os.path.join(os.environ["WEIR_TEST_DATA"], "hn-posts-2016.csv.gz")
+    data = str(tmp_path / "data")
+    first = weir("import", "hn", posts, "--shift", "--data", data)
+    assert first.returncode == 0 and "imported 20100 of 20100 posts" in first.stdout, first.stderr
+    assert "imported 0 of 20100 posts" in weir("import", "hn", posts, "--shift", "--data", data).stdout
+    with Server(data=data) as server:
+        assert server.get("/v1/articles?page=1&size=1").json()["total"] == 20100
+        hot = eventually(lambda: server.get("/v1/rankings/hot?limit=100").json()["items"])
+        scores = [item["score"] for item in hot]
+        assert len(hot) == 100 and scores == sorted(scores, reverse=True)
