@@ -67,6 +67,7 @@ http::ServerOptions server_options(const config::Settings& settings) {
   options.threads = static_cast<unsigned>(settings.integer("http.threads"));
   options.max_body = settings.size("http.max_body");
   options.max_connections = static_cast<std::size_t>(settings.integer("http.max_connections"));
+  options.max_client_memory = settings.size("http.client_memory");
   options.trusted_proxies = settings.list("http.trusted_proxies");
   options.cors_origins = settings.list("http.cors_origins");
   options.head_deadline = settings.duration("http.header_deadline");

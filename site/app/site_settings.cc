@@ -17,6 +17,8 @@ using Fault = std::function<std::string(const std::string&)>;
 constexpr std::uint64_t kMinJournal = 1 << 20;
 constexpr std::uint64_t kMinBody = 64 << 10;
 constexpr std::uint64_t kMaxBody = 1ULL << 30;
+constexpr std::uint64_t kMinClientMemory = 16ULL << 20;
+constexpr std::uint64_t kMaxClientMemory = 1ULL << 40;
 constexpr std::size_t kMinSecret = 16;
 
 Fault between(std::int64_t low, std::int64_t high) {
@@ -101,6 +103,8 @@ std::vector<Key> site_keys() {
           size_between(kMinBody, kMaxBody)),
       key("http.max_connections", Kind::integer, "10000", "a number from 1 to 1000000",
           between(1, 1'000'000)),
+      key("http.client_memory", Kind::size, "256MiB", size + ", from 16MiB to 1TiB",
+          size_between(kMinClientMemory, kMaxClientMemory)),
       key("http.trusted_proxies", Kind::list, "", "a list of addresses and networks such as 10.0.0.0/8",
           networks_fault),
       key("http.cors_origins", Kind::list, "", "a list of origins such as https://example.com"),

@@ -1,13 +1,11 @@
 #include "weir/http/connection.h"
 
 #include <algorithm>
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/deferred.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/this_coro.hpp>
-#include <boost/asio/write.hpp>
 
 #include "weir/telemetry/log.h"
 
@@ -15,10 +13,11 @@ namespace weir::http {
 namespace {
 
 namespace asio = boost::asio;
+using SteadyClock = std::chrono::steady_clock;
 
 // `deferred` lets the awaiting coroutine start the operation itself; use_awaitable would make a frame for
 // each.
-constexpr auto kAwait = asio::as_tuple(asio::deferred);
+constexpr auto kAwait = asio::deferred;
 
 // A read is worth its system call only with some room.
 constexpr std::size_t kHeadRoom = 1 << 10, kBodyRoom = 16 << 10;
@@ -32,20 +31,24 @@ constexpr std::size_t kSlowestClient = 16 << 10;
 constexpr std::size_t kMaxLingerBytes = 16 << 20;
 constexpr std::chrono::milliseconds kMaxLinger{2000};
 // A body's memory is kept for the next request up to this size.
-constexpr std::size_t kKeptBody = 64 << 10;
+constexpr std::size_t kKeptBody = 4 << 10;
+// For a cancelled handler to end; then its client is answered without it.
+constexpr std::chrono::milliseconds kCancelGrace{250};
 
 }  // namespace
 
-void Connection::start(Worker& worker, Socket socket, bool too_many) {
-  auto self = std::make_shared<Connection>(worker, std::move(socket), too_many);
+void Connection::start(Worker& worker, asio::ip::tcp::socket& socket, bool too_many) {
+  boost::system::error_code ignored;
+  socket.set_option(asio::ip::tcp::no_delay(true), ignored);
+  const auto peer = socket.remote_endpoint(ignored).address();
+  auto self = std::make_shared<Connection>(worker, socket, peer, too_many);
   auto slot = self->cancel_.slot();
   asio::co_spawn(
       worker.context, [self]() { return self->run(); },
       asio::bind_cancellation_slot(slot, [self](const std::exception_ptr& error) {
         // Nothing of the connection may outlive it, and its timer would.
-        boost::system::error_code ignored;
         self->timer_.cancel();
-        self->socket_.close(ignored);
+        self->stream_.close();
         try {
           if (error) std::rethrow_exception(error);
         } catch (const std::exception& e) {
@@ -54,16 +57,20 @@ void Connection::start(Worker& worker, Socket socket, bool too_many) {
       }));
 }
 
-Connection::Connection(Worker& worker, Socket socket, bool too_many)
+Connection::Connection(Worker& worker, asio::ip::tcp::socket& socket, const asio::ip::address& peer,
+                       bool too_many)
     : worker_(worker),
       options_(worker.shared.options),
-      socket_(std::move(socket)),
+      stream_(socket.release()),
       timer_(worker.context),
-      too_many_(too_many) {
+      too_many_(too_many),
+      peer_(peer.to_string()),
+      behind_proxy_(worker.shared.proxies.trusted(peer)) {
   worker_.shared.opened();
 }
 
 Connection::~Connection() {
+  worker_.memory.hold(*this, 0, false);
   if (joined_) worker_.connections.erase(place_);
   worker_.shared.closed();
 }
@@ -71,12 +78,7 @@ Connection::~Connection() {
 void Connection::join() {
   place_ = worker_.connections.insert(worker_.connections.end(), this);
   joined_ = true;
-  boost::system::error_code ignored;
-  socket_.non_blocking(true, ignored);
-  socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
-  const auto endpoint = socket_.remote_endpoint(ignored);
-  peer_ = endpoint.address().to_string();
-  behind_proxy_ = worker_.shared.proxies.trusted(endpoint.address());
+  stream_.watch_by(worker_.poller);
 }
 
 asio::awaitable<void> Connection::run() {
@@ -88,22 +90,25 @@ asio::awaitable<void> Connection::run() {
     while (state == HeadScanner::State::more) {
       if (!write_now() && !co_await write_rest()) co_return;
       if (!await_bytes()) co_return;
-      const auto [error, count] = co_await socket_.async_read_some(input_.room(kHeadRoom), kAwait);
-      if (error || expired_) {
-        if (!expired_ || phase_ == Phase::idle) co_return;
-        co_return co_await refuse({408, "request_timeout", "The head took too long to come."});
+      co_await stream_.wait_for_input(kAwait);
+      now_ = SteadyClock::now();
+      if (expired_) {
+        if (phase_ == Phase::idle) co_return;
+        co_return co_await refuse(too_slow("The head took too long to come."));
       }
-      input_.received(count);
+      if (!receive(kHeadRoom)) co_return;
       state = scanner.scan(input_.unread());
     }
     if (state != HeadScanner::State::complete) co_return co_await refuse(problem_of(state));
     if (auto problem = parse_head(scanner)) co_return co_await refuse(std::move(*problem));
     if (!parser_->is_done() && !co_await read_body()) co_return;
+    holds(false);
 
     Dispatcher::Plan plan = begin_request();
     Response response = plan.answer ? std::move(*plan.answer) : Response();
     if (!plan.answer) {
       if (!output_.empty()) write_if_suspended();
+      cancelled_ = false;
       enter(Phase::handling, options_.request_deadline);
       std::exception_ptr error;
       try {
@@ -111,19 +116,44 @@ asio::awaitable<void> Connection::run() {
       } catch (...) {
         error = std::current_exception();
       }
+      now_ = SteadyClock::now();
+      if (phase_ == Phase::answered) co_return;
       // A handler may have been cancelled, or have shut cancellation out; the next one begins afresh.
       co_await asio::this_coro::reset_cancellation_state();
       if (error) {
         response = expired_ ? unavailable("This took too long.").response()
-                            : Dispatcher::failed(request_, plan.label, error);
+                            : Dispatcher::failed(request_, label_, error);
       }
     }
     phase_ = Phase::busy;
-    const bool keep_alive = finish_request(std::move(response), plan.label);
+    const bool keep_alive = finish_request(std::move(response));
     if (keep_alive && !output_.full() && output_.size() < kMaxBatch) continue;
     if (!write_now() && !co_await write_rest()) co_return;
     if (!keep_alive) co_return co_await linger();
   }
+}
+
+// Reads what has come, if anything has; false when nothing more will.
+bool Connection::receive(std::size_t least_room) {
+  const auto transfer = stream_.read(input_.room(least_room));
+  input_.received(transfer.count);
+  return !transfer.ended;
+}
+
+// Tells what is held for the client, and whether the connection waits for it now; false when it is too much.
+bool Connection::holds(bool waits) {
+  return worker_.memory.hold(*this, input_.capacity() + request_.body.capacity() + output_.memory(), waits);
+}
+
+void Connection::give_up() {
+  given_up_ = true;
+  expire();
+}
+
+// What to answer to a client that was waited for in vain.
+Problem Connection::too_slow(const char* detail) const {
+  if (given_up_) return unavailable("Too much is being sent at once; this was the slowest.");
+  return {408, "request_timeout", detail};
 }
 
 // Sets the phase for a read that may bring the rest of a head, or a new one; false when there is nothing to
@@ -135,6 +165,7 @@ bool Connection::await_bytes() {
   } else if (phase_ != Phase::head) {
     enter(Phase::head, options_.head_deadline);
   }
+  holds(true);
   return true;
 }
 
@@ -173,21 +204,26 @@ asio::awaitable<bool> Connection::read_body() {
       co_await refuse({400, "bad_request", "The head of a chunk is too long."});
       co_return false;
     }
+    if (!holds(true)) {
+      co_await refuse(unavailable("Too much is being sent at once."));
+      co_return false;
+    }
+    co_await stream_.wait_for_input(kAwait);
+    if (expired_) {
+      co_await refuse(too_slow("The body took too long to come."));
+      co_return false;
+    }
     const std::string_view before = input_.unread();
     const auto room = input_.room(kBodyRoom);
     parser_->rebase(before, input_.unread());
-    const auto [failure, count] = co_await socket_.async_read_some(room, kAwait);
-    if (expired_) {
-      co_await refuse({408, "request_timeout", "The body took too long to come."});
-      co_return false;
-    }
-    if (failure) co_return false;
-    input_.received(count);
+    const auto transfer = stream_.read(room);
+    if (transfer.ended) co_return false;
+    input_.received(transfer.count);
   }
 }
 
 Dispatcher::Plan Connection::begin_request() {
-  started_ = std::chrono::steady_clock::now();
+  started_ = now_;
   request_.peer = peer_;
   if (behind_proxy_) worker_.shared.proxies.look_behind(request_);
   take_request_id();
@@ -196,9 +232,12 @@ Dispatcher::Plan Connection::begin_request() {
   } catch (const Problem& problem) {
     Dispatcher::Plan plan;
     plan.answer = problem.response();
+    label_ = plan.label;
     return plan;
   }
-  return worker_.shared.dispatcher.plan(request_);
+  Dispatcher::Plan plan = worker_.shared.dispatcher.plan(request_);
+  label_ = plan.label;
+  return plan;
 }
 
 // A client's id is taken over if it can't hurt a log or a header.
@@ -217,18 +256,18 @@ void Connection::take_request_id() {
 }
 
 // Puts the answer into the output; tells whether another request may follow.
-bool Connection::finish_request(Response response, std::string_view label) {
+bool Connection::finish_request(Response response) {
   const bool keep_alive = parser_->keep_alive() && !worker_.draining;
   worker_.shared.dispatcher.allow_origin(request_, response);
   if (!has_safe_headers(response)) {
-    log::error("{} {} answered a header with control characters (request {})", request_.method, label,
+    log::error("{} {} answered a header with control characters (request {})", request_.method, label_,
                request_.request_id);
     response = Problem(500, "internal_error", "Something went wrong here; it has been noted.").response();
   }
   const unsigned status = response.status;
   const std::size_t bytes = response.payload().size();
   append(std::move(response), keep_alive);
-  record(label, status, bytes);
+  record(label_, status, bytes);
   request_.clear();  // before the bytes that its views point into
   parser_.reset();
   input_.consume(message_end_);
@@ -247,7 +286,7 @@ void Connection::append(Response response, bool keep_alive) {
 }
 
 void Connection::record(std::string_view label, unsigned status, std::size_t bytes) {
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
+  const double seconds = std::chrono::duration<double>(now_ - started_).count();
   worker_.observe(label, request_.method, status, seconds);
   if (options_.access_log == AccessLogLevel::none ||
       (options_.access_log == AccessLogLevel::errors && status < 500))
@@ -266,8 +305,9 @@ void Connection::record(std::string_view label, unsigned status, std::size_t byt
 
 // Answers what can't be served and closes: where the next request would begin is not known any more.
 asio::awaitable<void> Connection::refuse(Problem problem) {
-  started_ = std::chrono::steady_clock::now();
+  started_ = now_;
   request_.method = {};
+  request_.body = std::string();
   take_request_id();
   append(problem.response(), false);
   record("none", problem.status(), 0);
@@ -277,35 +317,32 @@ asio::awaitable<void> Connection::refuse(Problem problem) {
 // Sends what the socket takes at once; true when nothing is left.
 bool Connection::write_now() {
   while (!output_.empty() && !broken_) {
-    boost::system::error_code error;
-    const auto buffers = output_.buffers();
-    const std::size_t count =
-        buffers[1].size() == 0 ? socket_.write_some(buffers[0], error) : socket_.write_some(buffers, error);
-    if (error == asio::error::would_block || error == asio::error::try_again) return false;
-    broken_ = static_cast<bool>(error);
-    output_.sent(count);
+    const auto transfer = stream_.write(output_.buffers());
+    output_.sent(transfer.count);
+    broken_ = transfer.ended;
+    if (transfer.count == 0) return false;
   }
   return !broken_;
 }
 
 // Sends the rest as the client takes it; false when the connection is no use any more.
 asio::awaitable<bool> Connection::write_rest() {
-  if (broken_) co_return false;
   const auto extra = std::chrono::seconds(output_.size() / kSlowestClient);
-  const auto last = std::chrono::steady_clock::now() + options_.write_deadline + extra;
-  while (!output_.empty()) {
+  const auto last = now_ + options_.write_deadline + extra;
+  while (!broken_ && !output_.empty() && holds(true)) {
     // Who takes nothing at all isn't given the time that a large answer needs.
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(last - std::chrono::steady_clock::now());
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(last - now_);
     enter(Phase::writing, std::min<std::chrono::milliseconds>(options_.write_deadline, left));
-    const auto [error, count] = co_await socket_.async_write_some(output_.buffers(), kAwait);
-    if (error || expired_) {
-      broken_ = true;
-      co_return false;
+    for (const std::size_t size = output_.size(); !broken_ && output_.size() == size;) {
+      co_await stream_.wait_for_room(kAwait);
+      if (expired_) co_return false;
+      write_now();
     }
-    output_.sent(count);
+    now_ = SteadyClock::now();
   }
   phase_ = Phase::busy;
-  co_return true;
+  holds(false);
+  co_return !broken_ && output_.empty();
 }
 
 // Answers to earlier pipelined requests shouldn't wait for a handler that waits. This runs only once the
@@ -319,32 +356,30 @@ void Connection::write_if_suspended() {
 // Closing while the client still sends would reset the connection, and the client might never see the answer.
 // So: say that nothing more will come, and let it end.
 asio::awaitable<void> Connection::linger() {
-  boost::system::error_code ignored;
-  socket_.shutdown(Socket::shutdown_send, ignored);
+  stream_.shutdown_send();
   enter(Phase::lingering, kMaxLinger);
   for (std::size_t discarded = 0; discarded < kMaxLingerBytes && !worker_.cutting;) {
     input_.consume(input_.unread().size());
-    const auto [error, count] = co_await socket_.async_read_some(input_.room(kHeadRoom), kAwait);
-    if (error || expired_) co_return;
-    discarded += count;
+    holds(true);
+    co_await stream_.wait_for_input(kAwait);
+    if (expired_ || !receive(kBodyRoom)) co_return;
+    discarded += input_.unread().size();
   }
 }
 
 void Connection::drain() {
-  boost::system::error_code ignored;
-  if (phase_ == Phase::idle) socket_.cancel(ignored);
+  if (phase_ == Phase::idle) stream_.wake();
 }
 
 void Connection::cut() {
   expire();
-  boost::system::error_code ignored;
-  if (phase_ != Phase::handling) socket_.close(ignored);
+  if (phase_ != Phase::handling) stream_.close();
 }
 
 void Connection::enter(Phase phase, std::chrono::milliseconds allowed) {
   phase_ = phase;
   expired_ = false;
-  deadline_ = std::chrono::steady_clock::now() + allowed;
+  deadline_ = now_ + allowed;
   if (deadline_ < armed_for_) schedule(deadline_);
 }
 
@@ -358,8 +393,8 @@ void Connection::schedule(Time at) {
 
 void Connection::on_timer() {
   armed_for_ = Time::max();
-  if (!socket_.is_open()) return;
-  if (std::chrono::steady_clock::now() < deadline_) {
+  if (!stream_.is_open()) return;
+  if (SteadyClock::now() < deadline_) {
     schedule(deadline_);
   } else {
     expire();
@@ -369,12 +404,26 @@ void Connection::on_timer() {
 void Connection::expire() {
   expired_ = true;
   deadline_ = Time::max();
-  if (phase_ == Phase::handling) {
+  if (phase_ != Phase::handling) {
+    stream_.wake();
+  } else if (!cancelled_) {
+    cancelled_ = true;
+    deadline_ = SteadyClock::now() + kCancelGrace;
+    if (deadline_ < armed_for_) schedule(deadline_);
     cancel_.emit(asio::cancellation_type::terminal);
   } else {
-    boost::system::error_code ignored;
-    socket_.cancel(ignored);
+    answer_without_handler();
   }
+}
+
+// The handler waits for something that can't be cancelled. Its client need not; the connection ends with it.
+void Connection::answer_without_handler() {
+  now_ = SteadyClock::now();
+  append(unavailable("This took too long.").response(), false);
+  record(label_, 503, 0);
+  write_now();
+  stream_.shutdown_send();
+  phase_ = Phase::answered;
 }
 
 }  // namespace weir::http

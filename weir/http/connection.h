@@ -15,21 +15,23 @@
 #include <memory>
 #include <optional>
 
+#include "weir/http/client_memory.h"
 #include "weir/http/input.h"
 #include "weir/http/output.h"
+#include "weir/http/poller.h"
 #include "weir/http/request_parser.h"
 #include "weir/http/worker.h"
 
 namespace weir::http {
 
-class Connection : public std::enable_shared_from_this<Connection> {
+class Connection final : public std::enable_shared_from_this<Connection>, private ClientMemory::Holder {
  public:
-  using Socket = boost::asio::ip::tcp::socket;
+  // Takes the accepted socket's descriptor over. A connection too many is only told so. On the socket's
+  // thread.
+  static void start(Worker& worker, boost::asio::ip::tcp::socket& socket, bool too_many);
 
-  // The socket must belong to the worker's context. A connection too many is only told so. From any thread.
-  static void start(Worker& worker, Socket socket, bool too_many);
-
-  Connection(Worker& worker, Socket socket, bool too_many);
+  Connection(Worker& worker, boost::asio::ip::tcp::socket& socket, const boost::asio::ip::address& peer,
+             bool too_many);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -38,12 +40,15 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void drain();
   // On the worker's thread: cancel the handler, or close at once.
   void cut();
+  // On the worker's thread, when its context will never run again.
+  void abandon() { stream_.abandon(); }
 
  private:
   using Time = std::chrono::steady_clock::time_point;
   template <class T>
   using Awaitable = boost::asio::awaitable<T>;
-  enum class Phase { busy, idle, head, body, handling, writing, lingering };
+  // Answered: the client has been, the handler hasn't ended.
+  enum class Phase { busy, idle, head, body, handling, answered, writing, lingering };
 
   Awaitable<void> run();
   Awaitable<bool> read_body();
@@ -53,14 +58,19 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   void join();
   bool await_bytes();
+  bool receive(std::size_t least_room);
+  bool holds(bool waits);
+  void give_up() override;
+  Problem too_slow(const char* detail) const;
   std::optional<Problem> parse_head(const HeadScanner& scanner);
   Dispatcher::Plan begin_request();
-  bool finish_request(Response response, std::string_view label);
+  bool finish_request(Response response);
   void append(Response response, bool keep_alive);
   void record(std::string_view label, unsigned status, std::size_t bytes);
   void take_request_id();
   bool write_now();
   void write_if_suspended();
+  void answer_without_handler();
 
   void enter(Phase phase, std::chrono::milliseconds allowed);
   void schedule(Time at);
@@ -69,13 +79,13 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   Worker& worker_;
   const ServerOptions& options_;
-  Socket socket_;
+  Stream stream_;
   boost::asio::steady_timer timer_;
   boost::asio::cancellation_signal cancel_;
   const bool too_many_;
 
-  std::string peer_;
-  bool behind_proxy_ = false;
+  const std::string peer_;
+  const bool behind_proxy_;
   std::list<Connection*>::iterator place_;
   bool joined_ = false;
 
@@ -84,6 +94,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Request request_;
   std::optional<RequestParser> parser_;
   std::size_t message_end_ = 0;  // of the current request, within what is unread
+  std::string_view label_;       // of the current request's route
+  // Read anew after each wait: what happens between two of them is one moment.
+  Time now_ = std::chrono::steady_clock::now();
   Time started_;
   bool broken_ = false;  // a write failed: there is nobody to answer
 
@@ -91,6 +104,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Time deadline_ = Time::max();
   Time armed_for_ = Time::max();
   bool expired_ = false;
+  bool cancelled_ = false;  // the handler has been told
+  bool given_up_ = false;   // too much was held for slow clients
 };
 
 }  // namespace weir::http

@@ -15,9 +15,10 @@ class Input {
   // Enough for the head of nearly every request; ten thousand idle connections take 40 MiB.
   static constexpr std::size_t kFirstCapacity = 4 << 10;
   // A larger buffer is given back between requests.
-  static constexpr std::size_t kKeptCapacity = 16 << 10;
+  static constexpr std::size_t kKeptCapacity = kFirstCapacity;
 
   std::string_view unread() const { return {bytes_.get() + begin_, end_ - begin_}; }
+  std::size_t capacity() const { return capacity_; }
 
   // Room for at least `least` more bytes. May move what is unread.
   boost::asio::mutable_buffer room(std::size_t least) {

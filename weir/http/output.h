@@ -20,7 +20,7 @@ class Output {
   // From this size on, copying a body costs more than a second buffer in the same system call.
   static constexpr std::size_t kLargeBody = 16 << 10;
   // A larger text is given back when it has been sent.
-  static constexpr std::size_t kKeptCapacity = 64 << 10;
+  static constexpr std::size_t kKeptCapacity = 8 << 10;
 
   std::string& text() { return text_; }
   // Appends the response's body, and takes a large one over.
@@ -30,12 +30,15 @@ class Output {
       text_ += payload;
       return;
     }
-    large_ = response.shared_body ? std::move(response.shared_body)
-                                  : std::make_shared<const std::string>(std::move(response.body));
+    shared_ = response.shared_body != nullptr;
+    large_ = shared_ ? std::move(response.shared_body)
+                     : std::make_shared<const std::string>(std::move(response.body));
   }
 
   bool empty() const { return size() == 0; }
   std::size_t size() const { return text_.size() + (large_ ? large_->size() : 0) - sent_; }
+  // What this connection alone keeps in memory; a body that others share is not counted.
+  std::size_t memory() const { return text_.capacity() + (large_ && !shared_ ? large_->capacity() : 0); }
   // Nothing may be appended until it has been sent.
   bool full() const { return large_ != nullptr; }
 
@@ -52,12 +55,13 @@ class Output {
     sent_ = 0;
     large_.reset();
     text_.clear();
-    if (text_.capacity() > kKeptCapacity) text_.shrink_to_fit();
+    if (text_.capacity() > kKeptCapacity) text_ = std::string();
   }
 
  private:
   std::string text_;
   std::shared_ptr<const std::string> large_;
+  bool shared_ = false;  // the large body is others' too
   std::size_t sent_ = 0;
 };
 

@@ -61,7 +61,12 @@ std::string_view DateText::at(WallTime now) {
 
 bool has_safe_headers(const Response& response) {
   const auto safe_value = [](std::string_view value) {
-    return std::ranges::all_of(value, [](char c) { return c == '\t' || (c >= 0x20 && c != 0x7f) || c < 0; });
+    bool unsafe = false;  // without a way out of the loop, so that it runs over many characters at once
+    for (const char c : value) {
+      const auto byte = static_cast<unsigned char>(c);
+      unsafe |= (byte < 0x20 && byte != '\t') || byte == 0x7f;
+    }
+    return !unsafe;
   };
   return safe_value(response.content_type) && std::ranges::all_of(response.headers, [&](const auto& field) {
            return !field.first.empty() && safe_value(field.second) &&

@@ -73,9 +73,7 @@ struct Server::Impl {
       : endpoint(parse_endpoint(options.listen)),
         shared(std::move(options), threads, std::move(router), std::move(authenticate), clock) {
     for (std::size_t i = 0; i < threads; ++i) {
-      workers.push_back(std::make_unique<Worker>(shared, i));
-      // The first socket of a context opens its epoll descriptor: now, not when there may be none left.
-      const tcp::socket first(workers.back()->context);
+      workers.push_back(std::make_unique<Worker>(shared, i, threads));
     }
     acceptor.emplace(workers[0]->context);
   }
@@ -119,7 +117,7 @@ asio::awaitable<void> Server::Impl::accept() {
   asio::steady_timer pause(workers[0]->context);
   for (std::size_t turn = 0;; turn = (turn + 1) % workers.size()) {
     Worker& worker = *workers[turn];
-    auto [error, socket] = co_await acceptor->async_accept(worker.context, asio::as_tuple(asio::deferred));
+    auto [error, socket] = co_await acceptor->async_accept(asio::as_tuple(asio::deferred));
     if (!acceptor->is_open()) co_return;
     if (error == asio::error::connection_aborted) continue;
     if (!error && deal(std::move(socket), worker)) continue;
@@ -136,7 +134,7 @@ bool Server::Impl::deal(tcp::socket socket, Worker& worker) {
   if (too_many) shared.refused.add();
   if (open >= shared.options.max_connections + kMaxRefusals) return true;  // the socket's end closes it
   try {
-    Connection::start(worker, std::move(socket), too_many);
+    Connection::start(worker, socket, too_many);
     return true;
   } catch (const std::exception& e) {
     telemetry::swallowed("http.accept", e);

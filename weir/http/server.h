@@ -42,11 +42,13 @@ struct ServerOptions {
   std::size_t max_header_line = 8 << 10;        // bytes, of the request line and of each field; more is 431
   std::size_t max_head = 64 << 10;              // bytes, of the whole head; more is 431
   std::size_t max_fields = 100;                 // header fields; more is 431
+  // Bytes held for clients that are slow to send or to take, in all; over it the slowest are cut off.
+  std::size_t max_client_memory = std::size_t{256} << 20;
   std::chrono::milliseconds head_deadline{10'000};  // first to last byte of a head; then 408
   std::chrono::milliseconds body_deadline{30'000};  // end of the head to the end of the body; then 408
   std::chrono::milliseconds idle_deadline{60'000};  // between requests; then closed
-  std::chrono::milliseconds request_deadline{
-      10'000};  // a handler's time; then it is cancelled and 503 answered
+  // A handler's time; then it is cancelled and 503 answered, whether it lets itself be cancelled or not.
+  std::chrono::milliseconds request_deadline{10'000};
   std::chrono::milliseconds write_deadline{30'000};  // for the client to take an answer; then closed
   std::vector<std::string>
       trusted_proxies;  // addresses and networks ("10.0.0.0/8") whose X-Forwarded-* count

@@ -3,8 +3,11 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <boost/asio/post.hpp>
+#include <functional>
 #include <future>
 #include <thread>
+#include <vector>
 
 #include "weir/http/server.h"
 #include "weir/http/server_fixture.h"
@@ -179,29 +182,60 @@ TEST(ServerLimitsConcurrency, StopsInTimeWhateverRuns) {
   EXPECT_TRUE(halfway.closed());
 }
 
-// A handler that nothing wakes is destroyed with the server.
-TEST(ServerLimitsConcurrency, DestroysWhatNeverEnds) {
-  struct Never {
-    boost::asio::awaitable<void> wait() {
-      co_await boost::asio::async_initiate<const boost::asio::use_awaitable_t<>, void()>(
-          [this](auto handler) { held = std::make_shared<decltype(handler)>(std::move(handler)); },
-          boost::asio::use_awaitable);
-    }
-    std::shared_ptr<void> held;
-  };
-  Never never;
-  auto alive = std::make_shared<int>(1);
-  const std::weak_ptr<int> seen = alive;
+// What handlers wait for that can't be cancelled.
+struct Never {
+  boost::asio::awaitable<void> wait() {
+    co_await boost::asio::async_initiate<const boost::asio::use_awaitable_t<>, void()>(
+        [this](auto handler) {
+          auto kept = std::make_shared<decltype(handler)>(std::move(handler));
+          held = [kept] { boost::asio::post(kept->get_executor(), std::move(*kept)); };
+        },
+        boost::asio::use_awaitable);
+  }
+  std::function<void()> held;  // called, it ends the wait
+};
+
+Router routes_with(Never& never, const std::shared_ptr<int>& alive) {
   Router router = test_routes();
   router.add({"GET",
               "/never",
               Access::anyone,
-              [&never, alive](Request&) -> Reply {
+              [&never, alive](Request& request) -> Reply {
                 const auto mine = alive;
                 co_await never.wait();
-                co_return Response::text(std::to_string(*mine));
+                co_return Response::text(std::to_string(*mine) + std::string(request.path));
               },
               {}});
+  return router;
+}
+
+TEST(ServerLimitsConcurrency, AnswersForHandlersThatCantBeCancelled) {
+  Never never;
+  ServerOptions options;
+  options.threads = 1;
+  options.request_deadline = milliseconds(100);
+  TestServer server(options, routes_with(never, std::make_shared<int>(1)));
+  RawClient client = server.connect();
+  const auto begin = Clock::now();
+  ASSERT_TRUE(client.send(get("/fast") + get("/never")));
+  EXPECT_EQ(client.receive().body, "fast");
+  const auto answer = client.receive();
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(10));
+  EXPECT_EQ(answer.status, 503U);
+  EXPECT_EQ(answer.header("Connection"), "close");
+  EXPECT_TRUE(client.closed()) << "nothing follows";
+  EXPECT_EQ(server->connections(), 1U) << "it is the handler's until that ends";
+  EXPECT_EQ(server.ask(get("/fast")).body, "fast");
+  never.held();
+  EXPECT_TRUE(server.has_connections(0));
+}
+
+// A handler that nothing wakes is destroyed with the server.
+TEST(ServerLimitsConcurrency, DestroysWhatNeverEnds) {
+  Never never;
+  auto alive = std::make_shared<int>(1);
+  const std::weak_ptr<int> seen = alive;
+  Router router = routes_with(never, alive);
   alive.reset();
   {
     TestServer server({}, std::move(router));
@@ -210,9 +244,80 @@ TEST(ServerLimitsConcurrency, DestroysWhatNeverEnds) {
     ASSERT_TRUE(server.has_connections(1));
     std::this_thread::sleep_for(milliseconds(50));
     server->stop(milliseconds(10));
-    never.held.reset();  // as a pool does that is stopped before the server is destroyed
+    never.held = nullptr;  // as a pool does that is stopped before the server is destroyed
   }
   EXPECT_TRUE(seen.expired());
+}
+
+double clients_cut() {
+  return telemetry::counter("weir_http_clients_cut_total",
+                            "Slow clients cut off because too much was held for them")
+      .value();
+}
+
+double client_bytes() {
+  return telemetry::gauge("weir_http_client_bytes", "Bodies and answers held for slow clients, in bytes")
+      .value();
+}
+
+// Waits until the server has taken what it takes from the silent.
+void settle() {
+  for (double before = -1; before != client_bytes();) {
+    before = client_bytes();
+    std::this_thread::sleep_for(milliseconds(100));
+  }
+}
+
+// Clients that ask for much and take none of it hold no more than the limit, and cost others nothing.
+TEST(ServerLimitsConcurrency, BoundsTheAnswersOfAllClients) {
+  ServerOptions options;
+  options.max_client_memory = 32 << 20;
+  TestServer server(options);
+  const double before = clients_cut();
+  std::vector<RawClient> silent;
+  for (int i = 0; i < 30; ++i) {
+    silent.push_back(server.connect());
+    ASSERT_TRUE(silent.back().send(get("/large?size=8000000")));
+    EXPECT_LE(client_bytes(), 33 << 20);
+  }
+  settle();
+  RawClient honest = server.connect();
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(honest.ask(get("/large?size=8000000")).body.size(), 8'000'000U);
+  EXPECT_GE(clients_cut() - before, 20);
+  silent.clear();
+  honest.close();
+  EXPECT_TRUE(server.has_connections(0));
+  EXPECT_EQ(client_bytes(), 0);
+}
+
+TEST(ServerLimitsConcurrency, BoundsTheBodiesOfAllClients) {
+  ServerOptions options;
+  options.max_client_memory = 32 << 20;
+  TestServer server(options);
+  const double before = clients_cut();
+  const std::string most(1'900'000, 'b');
+  const std::string head =
+      "POST /body HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2000000\r\n\r\n";
+  std::vector<RawClient> halfway;
+  for (int i = 0; i < 30; ++i) {
+    halfway.push_back(server.connect());
+    ASSERT_TRUE(halfway.back().send(head + most));
+    EXPECT_LE(client_bytes(), 33 << 20);
+  }
+  settle();
+  RawClient honest = server.connect();
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(honest.ask(post("/body", most)).body.size(), most.size());
+  EXPECT_GE(clients_cut() - before, 10);
+  int told = 0;
+  for (RawClient& client : halfway) {
+    char byte = 0;
+    if (::recv(client.descriptor(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) <= 0) continue;
+    const auto answer = client.receive();
+    EXPECT_EQ(answer.status, 503U);
+    EXPECT_EQ(answer.header("Connection"), "close");
+    ++told;
+  }
+  EXPECT_GE(told, 10);
 }
 
 TEST(ServerLimitsConcurrency, CountsRequests) {

@@ -48,11 +48,18 @@ bool Shared::wait_until_none(std::chrono::steady_clock::time_point until) {
   return none_.wait_until(lock, until, [this] { return count_.load(std::memory_order_relaxed) == 0; });
 }
 
-Worker::Worker(Shared& all, std::size_t its_number)
+Worker::Worker(Shared& all, std::size_t its_number, std::size_t workers)
     : shared(all),
       number(its_number),
+      memory(all.options.max_client_memory / workers),
       random_(secure_random64()),
-      context(1) {}  // one thread runs it: Asio leaves its wake-ups of others out
+      context(1),  // one thread runs it: Asio leaves its wake-ups of others out
+      poller(context) {}
+
+// A connection that still waits owns its coroutine, which owns the connection.
+Worker::~Worker() {
+  for (Connection* connection : connections) connection->abandon();
+}
 
 void Worker::make_request_id(std::string& out) {
   constexpr std::string_view kHex = "0123456789abcdef";

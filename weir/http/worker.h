@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
 #include <condition_variable>
 #include <cstdint>
 #include <list>
@@ -14,8 +13,10 @@
 
 #include "weir/base/random.h"
 #include "weir/http/access_log.h"
+#include "weir/http/client_memory.h"
 #include "weir/http/dispatcher.h"
 #include "weir/http/head_scanner.h"
+#include "weir/http/poller.h"
 #include "weir/http/proxies.h"
 #include "weir/http/response_head.h"
 #include "weir/http/server.h"
@@ -54,7 +55,9 @@ struct Shared {
 
 class Worker {
  public:
-  Worker(Shared& all, std::size_t number);
+  // One of `workers`. Throws boost::system::system_error, for want of descriptors say.
+  Worker(Shared& all, std::size_t number, std::size_t workers);
+  ~Worker();
 
   Shared& shared;
   const std::size_t number;
@@ -64,6 +67,7 @@ class Worker {
   bool draining = false;  // answers end their connections
   bool cutting = false;   // and those end at once
   DateText date;
+  ClientMemory memory;
 
   // Writes 16 hexadecimal digits.
   void make_request_id(std::string& out);
@@ -90,6 +94,7 @@ class Worker {
  public:
   // Last, so that the connections it still holds when it is destroyed find the rest of the worker.
   boost::asio::io_context context;
+  Poller poller;
 };
 
 }  // namespace weir::http
