@@ -7,7 +7,12 @@ namespace weir {
 BlockingPool::BlockingPool(std::string name, std::size_t threads, std::size_t max_waiting)
     : max_waiting_(max_waiting) {
   threads_.reserve(threads);
-  for (std::size_t i = 0; i < threads; ++i) threads_.emplace_back([this, name] { work(name); });
+  try {
+    for (std::size_t i = 0; i < threads; ++i) threads_.emplace_back([this, name] { work(name); });
+  } catch (...) {  // the destructor won't run, and a thread that nobody has joined ends the process
+    stop();
+    throw;
+  }
 }
 
 BlockingPool::~BlockingPool() {

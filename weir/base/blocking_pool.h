@@ -20,7 +20,8 @@ class BlockingPool {
  public:
   using Task = UniqueFunction<void()>;
 
-  // `name` shows in a debugger (15 bytes at most are kept).
+  // `name` shows in a debugger (15 bytes at most are kept). Throws std::system_error when the system refuses
+  // one of the threads; those that had started are joined then.
   BlockingPool(std::string name, std::size_t threads, std::size_t max_waiting);
   // Runs what is waiting, then joins.
   ~BlockingPool();

@@ -312,7 +312,12 @@ void BatchConsumer::start() {
       sources.emplace_back(static_cast<std::uint32_t>(partition), offsets[partition]);
     workers_.push_back(std::make_unique<Worker>(*this, std::move(sources)));
   }
-  for (auto& worker : workers_) threads_.emplace_back([&worker = *worker] { worker.run(); });
+  try {
+    for (auto& worker : workers_) threads_.emplace_back([&worker = *worker] { worker.run(); });
+  } catch (...) {  // partitions without a thread would never be read: better none than some
+    stop();
+    throw;
+  }
 }
 
 void BatchConsumer::stop() {

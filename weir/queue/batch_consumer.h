@@ -73,6 +73,7 @@ class BatchConsumer {
   BatchConsumer(const BatchConsumer&) = delete;
   BatchConsumer& operator=(const BatchConsumer&) = delete;
 
+  // Once. Throws std::system_error when the system refuses one of the threads; the consumer is stopped then.
   void start();
   // Finishes and commits the batches in hand, then ends. A batch that waits for the world to come back is
   // left to the next start. Idempotent.

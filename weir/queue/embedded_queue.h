@@ -57,7 +57,8 @@ class EmbeddedQueue {
   // How often what other processes (the commands) have published is looked for.
   static constexpr std::chrono::milliseconds kForeignLook{1000};
 
-  // Throws Unusable for a file that is no database, or is from the future.
+  // Throws Unusable for a file that is no database, or is from the future, and std::system_error when the
+  // system refuses one of the threads.
   explicit EmbeddedQueue(Options options);
   ~EmbeddedQueue();
   EmbeddedQueue(const EmbeddedQueue&) = delete;

@@ -36,7 +36,8 @@ class Producer {
   // Callers of publish_acked that may wait at the same time; more are refused as Unavailable.
   static constexpr std::size_t kMaxWaiting = 20'000;
 
-  // The journal and the queue must outlive the producer.
+  // The journal and the queue must outlive the producer. Throws std::system_error when the system refuses the
+  // sender's thread.
   Producer(Journal& journal, EmbeddedQueue& queue, Options options);
   ~Producer();
   Producer(const Producer&) = delete;

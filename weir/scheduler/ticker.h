@@ -25,7 +25,7 @@ class Ticker {
   using Call = std::function<void(std::stop_token)>;
 
   // Starts at once. interval > 0, else Unusable. The clock's steady time counts; whoever moves it by hand
-  // calls `look_again`.
+  // calls `look_again`. Throws std::system_error when the system refuses the thread.
   Ticker(std::string name, std::chrono::nanoseconds interval, Call call,
          const Clock& clock = Clock::system());
   // Stops.

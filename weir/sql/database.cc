@@ -60,15 +60,21 @@ struct Database::State {
 
 void Database::State::start() {
   if (options.readers < 1) throw Unusable("a database needs at least one reader");
-  // All are opened before a thread starts, so that a failure needs no clearing up. The writer is first: it
+  // All are opened before a thread starts, so that most failures need no clearing up. The writer is first: it
   // creates the file and turns its log on.
   auto write_session = open_session(options, true);
   std::vector<std::unique_ptr<Session>> read_sessions;
   read_sessions.reserve(static_cast<std::size_t>(options.readers));
   for (int i = 0; i < options.readers; ++i) read_sessions.push_back(open_session(options, false));
-  writer = thread("-write", std::move(write_session), &State::write_loop);
-  for (auto& session : read_sessions)
-    readers.push_back(thread("-read", std::move(session), &State::read_loop));
+  readers.reserve(read_sessions.size());
+  try {
+    writer = thread("-write", std::move(write_session), &State::write_loop);
+    for (auto& session : read_sessions)
+      readers.push_back(thread("-read", std::move(session), &State::read_loop));
+  } catch (...) {  // ~State would find threads that nobody has joined, which ends the process
+    stop();
+    throw;
+  }
 }
 
 void Database::State::stop() {

@@ -49,7 +49,8 @@ class Database {
   static constexpr std::size_t kMaxGroupWrites = 256;
   static constexpr std::chrono::milliseconds kMaxGroupTime{20};
 
-  // Opens or creates the file. Throws Unusable, with the path, when it is no database or can't be opened.
+  // Opens or creates the file. Throws Unusable, with the path, when it is no database or can't be opened, and
+  // std::system_error when the system refuses one of the threads.
   explicit Database(Options options);
   // As stop().
   ~Database();
