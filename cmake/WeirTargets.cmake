@@ -12,7 +12,7 @@ if(WEIR_CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER "${WEIR_LAUNCHER}")
 endif()
 
-find_package(Threads REQUIRED)
+weir_find_package(Threads)
 find_package(PkgConfig REQUIRED)
 
 add_library(weir_options INTERFACE)
@@ -82,19 +82,4 @@ function(weir_test NAME)
   add_test(NAME ${NAME} COMMAND ${target} --gtest_brief=1 --gtest_random_seed=0 --gtest_shuffle=0)
   set_tests_properties(${NAME} PROPERTIES TIMEOUT 300 LABELS unit)
   set_property(GLOBAL APPEND PROPERTY WEIR_UNIT_TESTS ${target})
-endfunction()
-
-# The CMake package: find_package(weir), then link weir::cache and the like.
-function(weir_install_package)
-  include(CMakePackageConfigHelpers)
-  get_property(libraries GLOBAL PROPERTY WEIR_LIBRARIES)
-  set(where "${CMAKE_INSTALL_LIBDIR}/cmake/weir")
-  install(TARGETS ${libraries} EXPORT weirTargets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
-  install(EXPORT weirTargets NAMESPACE weir:: DESTINATION "${where}")
-  install(DIRECTORY "${PROJECT_SOURCE_DIR}/weir" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.h"
-    PATTERN "*_fixture.h" EXCLUDE PATTERN "test_*.h" EXCLUDE PATTERN "raw_client.h" EXCLUDE PATTERN "temp_dir.h" EXCLUDE)
-  configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/weirConfig.cmake.in" "${PROJECT_BINARY_DIR}/weirConfig.cmake"
-    INSTALL_DESTINATION "${where}")
-  write_basic_package_version_file("${PROJECT_BINARY_DIR}/weirConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
-  install(FILES "${PROJECT_BINARY_DIR}/weirConfig.cmake" "${PROJECT_BINARY_DIR}/weirConfigVersion.cmake" DESTINATION "${where}")
 endfunction()

@@ -1,27 +1,34 @@
 #!/usr/bin/env bash
-# Installs the package into a temporary folder and builds a program against it; then builds the parts without
-# coroutines, and that program, with the system's own compiler. usage: run.sh SOURCE BUILD
+# Installs the library into a temporary folder and builds programs against it, with the components that each needs;
+# then builds the parts without coroutines, and their program, with the system's own compiler.
+# usage: run.sh SOURCE BUILD
 set -euo pipefail
 source=$1 build=$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-consume() {  # PREFIX COMPILER
-  cmake -S "$source/tests/package" -B "$work/consumer-$2" -G Ninja -DCMAKE_PREFIX_PATH="$1" -DCMAKE_CXX_COMPILER="$2" -DCMAKE_BUILD_TYPE=Release
-  cmake --build "$work/consumer-$2"
-  "$work/consumer-$2/consumer"
+configure() {  # PREFIX COMPILER PROGRAM [ARGUMENT..]
+  cmake -S "$source/tests/package/$3" -B "$work/$3-$2" -G Ninja -DCMAKE_PREFIX_PATH="$1" -DCMAKE_CXX_COMPILER="$2" "${@:4}"
+}
+
+consume() {  # PREFIX COMPILER PROGRAM [ARGUMENT..]
+  configure "$1" "$2" "$3"
+  cmake --build "$work/$3-$2"
+  "$work/$3-$2/consumer" "${@:4}"
 }
 
 if ! grep -q '^WEIR_SANITIZE:.*=.' "$build/CMakeCache.txt"; then
-  cmake --install "$build" --prefix "$work/prefix" >/dev/null
-  consume "$work/prefix" clang++-19
+  cmake --install "$build" --component library --prefix "$work/prefix" >/dev/null
+  configure "$work/prefix" clang++-19 finds
+  consume "$work/prefix" clang++-19 plain
+  consume "$work/prefix" clang++-19 service "$work/rivers.db"
 fi
 
-cmake -S "$source" -B "$work/plain" -G Ninja -DCMAKE_CXX_COMPILER=g++ -DCMAKE_C_COMPILER=gcc -DWEIR_COROUTINES=OFF \
+cmake -S "$source" -B "$work/without" -G Ninja -DCMAKE_CXX_COMPILER=g++ -DCMAKE_C_COMPILER=gcc -DWEIR_COROUTINES=OFF \
   -DWEIR_TESTS=OFF -DWEIR_BENCHMARKS=OFF -DCMAKE_BUILD_TYPE=Release
-cmake --build "$work/plain"
-cmake --install "$work/plain" --prefix "$work/plain-prefix" >/dev/null
-consume "$work/plain-prefix" g++
+cmake --build "$work/without"
+cmake --install "$work/without" --prefix "$work/without-prefix" >/dev/null
+consume "$work/without-prefix" g++ plain
 
 # With coroutines that compiler is refused, with the reason.
 if "g++" -dumpversion | grep -qE '^([0-9]|1[0-2])$'; then
