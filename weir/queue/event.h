@@ -31,7 +31,7 @@ inline constexpr std::size_t kMaxPayloadBytes = 48 * 1024;
 struct Event {
   std::string_view topic;
   std::string_view key;  // events of one key stay in order, e.g. "article:42"
-  std::string_view payload;
+  std::string_view payload = {};
   // An id that the client chose, or empty. The same id for the same topic and key counts once, however often
   // it is published.
   std::string_view event_id = {};

@@ -1,0 +1,5 @@
+// What weir/filter/README.md takes as given.
+
+void snippet() {
+  // SNIPPET
+}
