@@ -5,7 +5,7 @@ import time
 
 from common import BUILD, ROOT, Weir, folder, free_port, get, in_turn, post, row, running, wrk
 
-ROUNDS = 3
+ROUNDS = 5
 
 
 def nginx_configuration(where, port):
@@ -52,7 +52,7 @@ def measure():
         with running(["nginx", "-p", where, "-c", where / "nginx.conf"], nginx), \
                 running([BUILD / "bench" / "epoll_peer", epoll, where / "static" / path[1:]], epoll):
             with running([gin_program, f"127.0.0.1:{gin}", where / "static" / path[1:]], gin, env={"GOMAXPROCS": "1", "PATH": "/usr/bin"}):
-                rates = in_turn(ROUNDS, **loads)
+                rates = in_turn(ROUNDS, weir.settle, **loads)
         rows = [
             row("hot article read", "requests/s", rates["weir"], "nginx static", rates["nginx"], rates["weir"] / rates["nginx"], 0.9),
             row("hot article read", "requests/s", rates["weir"], "raw epoll (the limit)", rates["epoll"], rates["weir"] / rates["epoll"]),

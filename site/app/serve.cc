@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <atomic>
 #include <iostream>
-#include <thread>
 
 #include "site/app/commands.h"
 #include "site/app/data_directory.h"
@@ -51,6 +50,11 @@ class StopSignals {
     int signal = 0;
     sigwait(&set_, &signal);
   }
+  // From now on each of them ends the process without waiting for anything.
+  void end_at_once() const {
+    for (const int signal : {SIGTERM, SIGINT}) ::signal(signal, [](int) { ::_exit(kStoppedAtOnce); });
+    pthread_sigmask(SIG_UNBLOCK, &set_, nullptr);
+  }
 
  private:
   sigset_t set_{};
@@ -79,8 +83,7 @@ http::ServerOptions server_options(const config::Settings& settings) {
 }  // namespace
 
 int serve(const config::Settings& settings) {
-  // Static, because the thread that waits for a second signal outlives this function.
-  static const StopSignals signals;
+  const StopSignals signals;
   raise_open_files(static_cast<rlim_t>(settings.integer("http.max_connections")));
   const DataDirectory data(settings.text("data"));
   ReadEvents events(settings);
@@ -93,10 +96,7 @@ int serve(const config::Settings& settings) {
   std::cout << "listening on http://" << server.address() << std::endl;
 
   signals.wait();
-  std::thread([] {
-    signals.wait();
-    ::_exit(kStoppedAtOnce);
-  }).detach();
+  signals.end_at_once();
   log::info("stopping");
   stopping = true;
   server.stop(kStopDeadline);

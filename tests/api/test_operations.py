@@ -2,6 +2,7 @@
 import json
 import os
 import re
+import signal
 import socket
 import subprocess
 import tempfile
@@ -119,6 +120,17 @@ def test_a_slow_header_is_cut_off_by_a_deadline_over_the_whole():
             except OSError:
                 pass
             assert time.monotonic() - began < 5, "each byte renewed the deadline"
+
+
+def test_a_second_signal_ends_it_at_once():
+    with Server() as server, socket.create_connection(("127.0.0.1", server.port), timeout=10) as s:
+        s.sendall(b"GET /healthz HTTP/1.1\r\n")  # unfinished: the graceful stop waits for it
+        time.sleep(0.2)
+        began = time.monotonic()
+        server.process.send_signal(signal.SIGTERM)
+        eventually(lambda: "stopping" in "".join(server.log))
+        server.process.send_signal(signal.SIGINT)
+        assert server.process.wait(8) == 130 and time.monotonic() - began < 8
 
 
 def test_a_graceful_stop_exits_0_and_a_port_in_use_is_an_error():

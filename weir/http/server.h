@@ -50,9 +50,8 @@ struct ServerOptions {
   // A handler's time; then it is cancelled and 503 answered, whether it lets itself be cancelled or not.
   std::chrono::milliseconds request_deadline{10'000};
   std::chrono::milliseconds write_deadline{30'000};  // for the client to take an answer; then closed
-  std::vector<std::string>
-      trusted_proxies;  // addresses and networks ("10.0.0.0/8") whose X-Forwarded-* count
-  std::vector<std::string> cors_origins = {};  // "https://example.com", or "*" for any
+  std::vector<std::string> trusted_proxies = {};     // addresses, networks (10.0.0.0/8): X-Forwarded-* counts
+  std::vector<std::string> cors_origins = {};        // "https://example.com", or "*" for any
   AccessLogLevel access_log = AccessLogLevel::errors;
 };
 

@@ -54,7 +54,7 @@ class BatchConsumer {
     std::string group;
     std::size_t max_batch = 10'000;             // messages that one call of the handler gets
     std::size_t max_bytes = 8 * 1024 * 1024;    // stored bytes that one batch may begin to read, per thread
-    std::chrono::milliseconds max_wait{50};     // from the first message of a batch
+    std::chrono::milliseconds max_wait{100};    // from the first message of a batch
     unsigned threads = 1;                       // partitions are dealt to them
     int max_tries = 3;                          // of a message that fails alone
     std::chrono::milliseconds retry_first{50};  // backoff between tries

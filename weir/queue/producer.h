@@ -27,7 +27,7 @@ class Producer {
   struct Options {
     Acks acks = Acks::leader;
     // How long events may gather before they are sent on, when nobody waits for them.
-    std::chrono::milliseconds linger{20};
+    std::chrono::milliseconds linger{50};
     std::size_t max_records = 16'384;           // of one write to the queue
     std::size_t max_bytes = 4 * 1024 * 1024;    // of one write to the queue
     std::chrono::milliseconds retry_first{20};  // backoff while the queue is away
