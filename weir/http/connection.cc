@@ -88,6 +88,7 @@ asio::awaitable<void> Connection::run() {
     HeadScanner scanner(worker_.shared.head_limits);
     auto state = scanner.scan(input_.unread());
     while (state == HeadScanner::State::more) {
+      if (!output_.empty() && worker_.poller.delivering()) co_await stream_.wait_for_turn(kAwait);
       if (!write_now() && !co_await write_rest()) co_return;
       if (!await_bytes()) co_return;
       co_await stream_.wait_for_input(kAwait);

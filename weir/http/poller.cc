@@ -66,6 +66,7 @@ void Poller::watch() {
 void Poller::deliver() {
   std::array<epoll_event, kMaxEvents> events;
   const int count = ::epoll_wait(set_.native_handle(), events.data(), kMaxEvents, 0);
+  delivering_ = true;
   for (int i = 0; i < count; ++i) {
     try {
       static_cast<Stream*>(events[i].data.ptr)->on_events(events[i].events);
@@ -74,6 +75,10 @@ void Poller::deliver() {
       telemetry::swallowed("http.poller", e);
     }
   }
+  delivering_ = false;
+  ending_.swap(turns_);
+  for (Stream* stream : ending_) stream->resume();
+  ending_.clear();
 }
 
 Stream::~Stream() {
@@ -81,7 +86,7 @@ Stream::~Stream() {
 }
 
 void Stream::watch_by(Poller& poller) {
-  context_ = &poller.context_;
+  poller_ = &poller;
   epoll_event event{};
   event.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
   event.data.ptr = this;
@@ -92,6 +97,10 @@ void Stream::on_events(std::uint32_t events) {
   if ((events & kInput) != 0) readable_ = true;
   if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) no_more_edges_ = true;
   if ((events & awaited_) == 0) return;
+  resume();
+}
+
+void Stream::resume() {
   awaited_ = 0;
   // It may wait again before this returns.
   auto waiter = std::exchange(waiter_, {});
@@ -131,7 +140,7 @@ Stream::Transfer Stream::write(const std::array<asio::const_buffer, 2>& bytes) {
 
 void Stream::wake() {
   awaited_ = 0;
-  if (waiter_) asio::post(*context_, std::exchange(waiter_, {}));
+  if (waiter_) asio::post(poller_->context_, std::exchange(waiter_, {}));
 }
 
 void Stream::shutdown_send() {

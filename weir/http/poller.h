@@ -14,6 +14,7 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "weir/base/unique_function.h"
 
@@ -27,6 +28,9 @@ class Poller {
   // Throws boost::system::system_error, for want of descriptors say.
   explicit Poller(boost::asio::io_context& context);
 
+  // True while the sockets that were ready together are being served: `wait_for_turn` has an end then.
+  bool delivering() const { return delivering_; }
+
  private:
   friend class Stream;
   void watch();
@@ -34,6 +38,8 @@ class Poller {
 
   boost::asio::io_context& context_;
   boost::asio::posix::stream_descriptor set_;
+  bool delivering_ = false;
+  std::vector<Stream*> turns_, ending_;  // who waits for the end of the batch, and whose turn it is
 };
 
 // A connected TCP socket that one coroutine reads from or writes to. On its worker's thread only.
@@ -69,6 +75,12 @@ class Stream {
   auto wait_for_room(Token&& token) {
     return wait(kRoom, std::forward<Token>(token));
   }
+  // Completes when all sockets that were ready together have been served. Answers that leave one behind the other
+  // find the client's side awake, and cost a fifth less than answers with the work for the next between them.
+  template <class Token>
+  auto wait_for_turn(Token&& token) {
+    return wait(kTurn, std::forward<Token>(token));
+  }
   // Ends the wait, if there is one; its coroutine goes on later, not within the call.
   void wake();
   // Forgets who waits, without resuming it: for the end of the worker.
@@ -84,6 +96,7 @@ class Stream {
   friend class Poller;
   // What wakes a wait; errors wake both.
   static const std::uint32_t kInput, kRoom;
+  static constexpr std::uint32_t kTurn = 0;
 
   template <class Token>
   auto wait(std::uint32_t events, Token&& token) {
@@ -91,13 +104,15 @@ class Stream {
         [this, events](auto handler) {
           awaited_ = events;
           waiter_ = std::move(handler);
+          if (events == kTurn) poller_->turns_.push_back(this);
           if (readable_ && events == kInput) wake();
         },
         token);
   }
   void on_events(std::uint32_t events);
+  void resume();
 
-  boost::asio::io_context* context_ = nullptr;
+  Poller* poller_ = nullptr;
   int socket_;
   bool readable_ = false;
   bool no_more_edges_ = false;  // the end has been told: no edge will come for what is left to read
