@@ -44,6 +44,7 @@ class CommandLine {
   CLI::App* command(CLI::App& parent, const std::string& name, const std::string& help, Run run);
   void add_data_commands();
   void add_job_commands();
+  void add_admin_commands();
   void setting_flag(CLI::App& command, const std::string& flag, const std::string& key,
                     const std::string& help);
   int complain(const CLI::ParseError& error, const std::vector<std::string>& arguments);
@@ -54,6 +55,7 @@ class CommandLine {
   std::string seed_password_;
   ImportOptions import_;
   std::string job_;
+  std::string email_;
   Run run_;
 };
 
@@ -66,6 +68,7 @@ CommandLine::CommandLine() {
   setting_flag(*serve_command, "--listen", "http.listen", "ADDRESS:PORT; port 0 takes a free one");
   add_data_commands();
   add_job_commands();
+  add_admin_commands();
   command(app_, "config", "the configuration in force, and where each value came from",
           [this] { return show_config(common_.settings()); });
   command(app_, "version", "which Weir this is", [] { return show_version(); });
@@ -125,6 +128,17 @@ void CommandLine::add_job_commands() {
   auto* run = command(*job_command, "run", "one run in the foreground",
                       [this] { return run_job(common_.settings(), job_); });
   run->add_option("NAME", job_, "the job's name")->required();
+}
+
+void CommandLine::add_admin_commands() {
+  auto* admin_command = command(app_, "admin", "who may administer the site", {});
+  admin_command->require_subcommand(1);
+  auto* grant = command(*admin_command, "grant", "makes somebody an administrator",
+                        [this] { return grant_admin(common_.settings(), email_); });
+  auto* revoke = command(*admin_command, "revoke", "takes it back",
+                         [this] { return revoke_admin(common_.settings(), email_); });
+  for (auto* each : {grant, revoke})
+    each->add_option("EMAIL", email_, "the email that they signed up with")->required();
 }
 
 int CommandLine::run(std::vector<std::string> arguments) {

@@ -32,6 +32,11 @@ int list_jobs(const config::Settings& settings);
 // One run in the foreground.
 int run_job(const config::Settings& settings, const std::string& name);
 
+// Makes the person with that email an administrator, or takes it back; throws Unusable when nobody has it. A
+// running server shows it at that person's next sign-in or refresh. Doing it twice is the same as once.
+int grant_admin(const config::Settings& settings, const std::string& email);
+int revoke_admin(const config::Settings& settings, const std::string& email);
+
 int show_config(const config::Settings& settings);
 int show_version();
 

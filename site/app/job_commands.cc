@@ -1,21 +1,10 @@
-#include <filesystem>
 #include <iostream>
 
 #include "site/app/commands.h"
 #include "site/app/site.h"
 #include "site/app/site_settings.h"
-#include "weir/base/fault.h"
 
 namespace weir::site {
-namespace {
-
-// A job works on a store that is there: a typing error in --data must not make an empty one.
-void want_store(const config::Settings& settings) {
-  const auto path = store_path(settings);
-  if (!std::filesystem::exists(path)) throw Unusable("there is no store at " + path.string());
-}
-
-}  // namespace
 
 int list_jobs(const config::Settings& settings) {
   want_store(settings);

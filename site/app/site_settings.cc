@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/asio/ip/address.hpp>
 
+#include "weir/base/fault.h"
 #include "weir/base/id.h"
 #include "weir/base/units.h"
 
@@ -152,6 +153,11 @@ std::filesystem::path store_path(const config::Settings& settings) {
 
 std::filesystem::path queue_path(const config::Settings& settings) {
   return std::filesystem::path(settings.text("data")) / "queue.db";
+}
+
+void want_store(const config::Settings& settings) {
+  const auto path = store_path(settings);
+  if (!std::filesystem::exists(path)) throw Unusable("there is no store at " + path.string());
 }
 
 Address parse_address(const std::string& text) {

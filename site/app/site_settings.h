@@ -18,6 +18,10 @@ void check_together(const config::Settings& settings);
 std::filesystem::path store_path(const config::Settings& settings);
 std::filesystem::path queue_path(const config::Settings& settings);
 
+// For commands that work on a store that is there: a typing error in --data must not make an empty one. Throws
+// Unusable when there is none.
+void want_store(const config::Settings& settings);
+
 struct Address {
   std::string host;
   std::uint16_t port = 0;

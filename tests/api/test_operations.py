@@ -150,12 +150,37 @@ def test_logs_are_json_lines(server):
 
 
 def test_the_command_line_refuses_unknown_words():
-    for words, guess in [(["sevre"], "serve"), (["serve", "--lissten", "x"], "--listen"), (["job", "rnu"], "run")]:
+    for words, guess in [(["sevre"], "serve"), (["serve", "--lissten", "x"], "--listen"), (["job", "rnu"], "run"), (["admin", "grnat"], "grant")]:
         done = weir(*words)
         assert done.returncode == 2 and guess in done.stderr, done.stderr
     assert weir("--help").returncode == 0 and weir("serve", "--help").returncode == 0
     assert weir("version").stdout.strip()
     assert weir().returncode == 2
+
+
+def test_admins_are_made_and_unmade_beside_a_running_server(tmp_path):
+    with Server() as server:
+        ann = Person(server, email="ann@example.com")
+        def admin(verb, email):
+            return weir("admin", verb, email, "--data", server.data)
+        def roles():
+            ann.sign_in()
+            return ann.get("/v1/me").json()["roles"]
+        assert roles() == []
+        for _ in range(2):
+            done = admin("grant", "Ann@example.com")
+            assert done.returncode == 0 and "administrator" in done.stdout, done.stderr
+            assert roles() == ["admin"]
+        for _ in range(2):
+            assert admin("revoke", "ann@example.com").returncode == 0
+            assert roles() == []
+        for verb in ("grant", "revoke"):
+            nobody = admin(verb, "bob@example.com")
+            assert nobody.returncode == 1 and "bob@example.com" in nobody.stderr and not nobody.stdout, nobody.stderr
+        assert weir("admin", "grant", "--data", server.data).returncode == 2
+    elsewhere = tmp_path / "elsewhere"
+    missing = weir("admin", "grant", "ann@example.com", "--data", str(elsewhere))
+    assert missing.returncode == 1 and str(elsewhere) in missing.stderr and not elsewhere.exists()
 
 
 def test_bad_settings_tell_key_value_allowed_and_place(tmp_path):
