@@ -63,7 +63,11 @@ class Server:
         return self.process.wait(timeout=60)
 
     def __enter__(self):
-        return self.start()
+        try:
+            return self.start()
+        except BaseException:
+            self.__exit__()
+            raise
 
     def __exit__(self, *_):
         if self.process and self.process.poll() is None:
