@@ -157,11 +157,6 @@ awaitable<std::vector<Summary>> ArticleRepository::summaries(std::vector<Id> art
   co_return result;
 }
 
-awaitable<std::vector<Place>> ArticleRepository::places(std::optional<Place> after, std::size_t count,
-                                                        WallTime not_before) {
-  co_return co_await store_.places(after, count, not_before);
-}
-
 awaitable<void> ArticleRepository::preload(Id article) {
   if (!articles_.find(article)) co_await articles_.get(article, kPreloadTtl);
 }
@@ -249,16 +244,6 @@ awaitable<Listing> ArticleRepository::list_own(Id author, OwnSlice slice) {
   co_return co_await store_.list_own(author, slice);
 }
 
-std::vector<Summary> ArticleRepository::summaries_now(std::span<const Id> articles) {
-  std::vector<Summary> result;
-  while (!articles.empty()) {
-    const auto part = articles.first(std::min(articles.size(), ArticleStore::kMaxBatch));
-    std::ranges::move(store_.summaries_now(part), std::back_inserter(result));
-    articles = articles.subspan(part.size());
-  }
-  return result;
-}
-
 std::vector<Place> ArticleRepository::places_now(std::optional<Place> after, std::size_t count,
                                                  WallTime not_before) {
   return store_.places_now(after, count, not_before);
@@ -280,10 +265,6 @@ std::vector<Imported> ArticleRepository::insert_published_now(std::span<const Im
     articles = articles.subspan(part.size());
   }
   return result;
-}
-
-std::int64_t ArticleRepository::published_total_now() {
-  return store_.published_total_now();
 }
 
 }  // namespace weir::site::article

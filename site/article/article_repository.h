@@ -17,7 +17,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "site/article/article.h"
@@ -68,7 +67,6 @@ class ArticleRepository {
   awaitable<ReaderCopyPtr> read(Id article);
   awaitable<Listing> newest(NewestSlice slice);
   awaitable<std::vector<Summary>> summaries(std::vector<Id> articles);
-  awaitable<std::vector<Place>> places(std::optional<Place> after, std::size_t count, WallTime not_before);
   // Loads into the cache for kPreloadTtl, unless it is there.
   awaitable<void> preload(Id article);
   awaitable<void> preload_own(Id article);
@@ -95,10 +93,8 @@ class ArticleRepository {
   awaitable<Listing> list_own(Id author, OwnSlice slice);
 
   // These block; not for I/O threads.
-  std::vector<Summary> summaries_now(std::span<const Id> articles);
   std::vector<Place> places_now(std::optional<Place> after, std::size_t count, WallTime not_before);
   std::vector<Imported> insert_published_now(std::span<const ImportedArticle> articles);
-  std::int64_t published_total_now();
 
   bool filter_filled() const { return filter_.filled(); }
 

@@ -133,26 +133,13 @@ awaitable<void> ArticleService::preload_own(Id article) {
   }
 }
 
-awaitable<std::vector<Place>> ArticleService::published_since(std::optional<Place> after, std::size_t count,
-                                                              WallTime not_before) {
-  co_return co_await articles_.places(after, count, not_before);
-}
-
 std::vector<Place> ArticleService::published_since_now(std::optional<Place> after, std::size_t count,
                                                        WallTime not_before) {
   return articles_.places_now(after, count, not_before);
 }
 
-std::vector<Summary> ArticleService::summaries_now(std::span<const Id> articles) {
-  return in_order(articles, articles_.summaries_now(articles));
-}
-
 std::vector<Imported> ArticleService::create_published_many(std::span<const ImportedArticle> articles) {
   return articles_.insert_published_now(articles);
-}
-
-std::int64_t ArticleService::published_total_now() {
-  return articles_.published_total_now();
 }
 
 }  // namespace weir::site::article

@@ -76,19 +76,12 @@ class ArticleService {
   boost::asio::awaitable<void> preload_own(Id article);
 
   // For the ranking: up to `count` places behind `after` (from the newest when empty) that are not older than
-  // `not_before`, newest first, off a covering index: O(count), however deep. The second form blocks and is
-  // for a job's own thread.
-  boost::asio::awaitable<std::vector<Place>> published_since(std::optional<Place> after, std::size_t count,
-                                                             WallTime not_before);
+  // `not_before`, newest first, off a covering index: O(count), however deep. Blocks: for a job's own thread.
   std::vector<Place> published_since_now(std::optional<Place> after, std::size_t count, WallTime not_before);
-  std::vector<Summary> summaries_now(std::span<const Id> articles);
 
   // For seeding and import: inserts published articles, in commits of at most 1,000 rows, and returns their
   // ids in order. Blocks: for commands, not for I/O threads.
   std::vector<Imported> create_published_many(std::span<const ImportedArticle> articles);
-
-  // How many published articles there are, as kept with them. Blocks.
-  std::int64_t published_total_now();
 
  private:
   boost::asio::awaitable<bool> is_read_a_lot(Id author);

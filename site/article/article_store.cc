@@ -172,13 +172,6 @@ std::vector<Summary> summaries_in(Session& session, std::span<const Id> articles
   return session.all_of(query, std::vector<sql::Value>(articles.begin(), articles.end()), read_summary);
 }
 
-std::vector<Place> places_in(Session& session, std::optional<Place> after, std::size_t count,
-                             WallTime not_before) {
-  const Place from = after.value_or(Place{WallTime::max(), std::numeric_limits<Id>::max()});
-  const auto read = [](const Row& row) { return Place{row.get<WallTime>(0), row.get<Id>(1)}; };
-  return session.all(queries::kPlaces, read, from.published_at, from.id, not_before, count);
-}
-
 }  // namespace
 
 template <class T>
@@ -243,12 +236,6 @@ awaitable<std::vector<Summary>> ArticleStore::summaries(std::vector<Id> articles
       [articles = std::move(articles)](Session& session) { return summaries_in(session, articles); });
 }
 
-awaitable<std::vector<Place>> ArticleStore::places(std::optional<Place> after, std::size_t count,
-                                                   WallTime not_before) {
-  co_return co_await database_.read(
-      [=](Session& session) { return places_in(session, after, count, not_before); });
-}
-
 awaitable<std::vector<Id>> ArticleStore::ids_above(Id after, std::size_t count) {
   co_return co_await database_.read(
       [=](Session& session) { return session.all(queries::kIdsAbove, sql::first<Id>, after, count); });
@@ -261,17 +248,13 @@ awaitable<Id> ArticleStore::highest_id() {
   });
 }
 
-std::vector<Summary> ArticleStore::summaries_now(std::span<const Id> articles) {
-  return database_.read_now([&](Session& session) { return summaries_in(session, articles); });
-}
-
 std::vector<Place> ArticleStore::places_now(std::optional<Place> after, std::size_t count,
                                             WallTime not_before) {
-  return database_.read_now([&](Session& session) { return places_in(session, after, count, not_before); });
-}
-
-std::int64_t ArticleStore::published_total_now() {
-  return database_.read_now([](Session& session) { return total_of(session, queries::kPublishedList, 0); });
+  const Place from = after.value_or(Place{WallTime::max(), std::numeric_limits<Id>::max()});
+  const auto read = [](const Row& row) { return Place{row.get<WallTime>(0), row.get<Id>(1)}; };
+  return database_.read_now([&](Session& session) {
+    return session.all(queries::kPlaces, read, from.published_at, from.id, not_before, count);
+  });
 }
 
 }  // namespace weir::site::article

@@ -56,16 +56,13 @@ class ArticleStore {
   awaitable<Listing> list_own(Id author, OwnSlice slice);
   // Those that are published, in any order; articles.size() <= kMaxBatch.
   awaitable<std::vector<Summary>> summaries(std::vector<Id> articles);
-  awaitable<std::vector<Place>> places(std::optional<Place> after, std::size_t count, WallTime not_before);
 
   // What the filter of ids asks.
   awaitable<std::vector<Id>> ids_above(Id after, std::size_t count);
   awaitable<Id> highest_id();
 
   // These block; not for I/O threads.
-  std::vector<Summary> summaries_now(std::span<const Id> articles);
   std::vector<Place> places_now(std::optional<Place> after, std::size_t count, WallTime not_before);
-  std::int64_t published_total_now();
   // In one transaction; articles.size() <= kMaxBatch.
   std::vector<Imported> insert_published_now(std::span<const ImportedArticle> articles);
 

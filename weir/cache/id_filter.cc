@@ -283,11 +283,6 @@ awaitable<Membership> IdFilter::membership(Id id) {
   co_return co_await core->membership(id);
 }
 
-awaitable<bool> IdFilter::certainly_absent(Id id) {
-  const auto core = core_;
-  co_return co_await core->membership(id) == Membership::absent;
-}
-
 void IdFilter::created(Id id) {
   core_->bloom.insert(core_->hash(id));
 }

@@ -63,7 +63,6 @@ class IdFilter {
 
   // What is known of the id; for ReadThrough's `membership`. Throws when the look fails: then nobody knows.
   boost::asio::awaitable<Membership> membership(Id id);
-  boost::asio::awaitable<bool> certainly_absent(Id id);
   // A row with this id was created here: no need to look for it. Never moves the mark.
   void created(Id id);
 

@@ -289,7 +289,7 @@ TEST_F(IdFilterTest, AMillionInventedIdsCostAFewLooks) {
   auto attack = start_on(io_.get_executor(), [&]() -> asio::awaitable<void> {
     for (int i = 0; i < 1'000'000; ++i) {
       const Id invented = static_cast<Id>(random.next() >> (1 + random.below(40))) + 50'000'000;
-      loads += co_await filter_->certainly_absent(invented) ? 0 : 1;
+      loads += co_await filter_->membership(invented) == Membership::absent ? 0 : 1;
       if (i % 1000 == 0) clock_.advance(1ms);
     }
   });
@@ -333,8 +333,8 @@ TEST(IdFilter, LooksKeepTheirDistance) {
   filter.start();
   turn(io);
   for (int i = 0; i < 4; ++i) {
-    auto answer = start_on(io.get_executor(), filter.certainly_absent(200 + i));
-    EXPECT_TRUE(finish(io, answer));
+    auto answer = start_on(io.get_executor(), filter.membership(200 + i));
+    EXPECT_EQ(finish(io, answer), Membership::absent);
   }
   ASSERT_EQ(rows.look_times.size(), 5U);
   for (std::size_t i = 1; i < rows.look_times.size(); ++i)
@@ -390,7 +390,7 @@ TEST(IdFilterConcurrency, NoRealRowIsEverDenied) {
           if (at == rows.ids.end()) real = false;
           id = real ? *at : *rows.ids.rbegin() + 1'000'000 + static_cast<Id>(random.below(1000));
         }
-        const bool denied = co_await filter.certainly_absent(id);
+        const bool denied = co_await filter.membership(id) == Membership::absent;
         if (real) EXPECT_FALSE(denied) << id << " mark " << filter.mark();
         co_await asio::post(co_await asio::this_coro::executor, asio::use_awaitable);
       }
