@@ -2,7 +2,6 @@
 
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
-#include <boost/json/value.hpp>
 
 #include "weir/base/rfc3339.h"
 #include "weir/base/utf8.h"

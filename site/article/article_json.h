@@ -1,9 +1,9 @@
 // How articles look on the wire.
 #pragma once
 
+#include <boost/json/object.hpp>
 #include <map>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>

@@ -1,6 +1,5 @@
 #include "site/article/article.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <boost/json/parse.hpp>

@@ -4,7 +4,6 @@
 #include <array>
 #include <map>
 #include <tuple>
-#include <utility>
 
 #include "weir/base/fault.h"
 #include "weir/counter/counter.h"

@@ -8,7 +8,6 @@
 #include <string_view>
 #include <vector>
 
-#include "weir/http/request.h"
 #include "weir/http/response.h"
 #include "weir/http/router.h"
 

@@ -7,7 +7,6 @@
 //   row("<a href=\"/articles/"_html, id, "\">"_html, title, "</a>"_html);
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <type_traits>

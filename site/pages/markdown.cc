@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <mutex>
-#include <new>
 #include <unordered_map>
 #include <unordered_set>
 

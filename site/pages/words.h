@@ -5,7 +5,6 @@
 // thread-safe.
 #pragma once
 
-#include <boost/json/object.hpp>
 #include <cstdint>
 #include <initializer_list>
 #include <map>

@@ -9,11 +9,9 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <chrono>
-#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "site/article/article_service.h"

@@ -4,8 +4,6 @@
 #include <boost/json/array.hpp>
 #include <boost/json/value_to.hpp>
 
-#include "weir/base/fault.h"
-
 namespace weir::site::ranking {
 namespace {
 

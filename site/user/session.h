@@ -2,9 +2,7 @@
 #pragma once
 
 #include <chrono>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "weir/base/clock.h"

@@ -4,8 +4,6 @@
 // anyway and carried over before each scrape.
 #pragma once
 
-#include <cstdint>
-#include <functional>
 #include <mutex>
 #include <string>
 

@@ -21,7 +21,6 @@
 #include <memory>
 #include <mutex>
 #include <utility>
-#include <vector>
 
 #include "weir/base/clock.h"
 #include "weir/cache/key_hash.h"

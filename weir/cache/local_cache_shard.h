@@ -11,7 +11,6 @@
 
 #include "weir/base/clock.h"
 #include "weir/cache/key_hash.h"
-#include "weir/cache/ttl.h"
 
 namespace weir::cache {
 

@@ -15,7 +15,6 @@
 #include <mutex>
 #include <optional>
 #include <unordered_map>
-#include <utility>
 
 #include "weir/base/fault.h"
 #include "weir/base/random.h"

@@ -1,7 +1,6 @@
 #include "weir/counter/counter.h"
 
 #include <algorithm>
-#include <array>
 #include <tuple>
 #include <unordered_map>
 #include <utility>

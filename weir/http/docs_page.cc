@@ -2,7 +2,6 @@
 #include <boost/json.hpp>
 #include <map>
 #include <utility>
-#include <vector>
 
 #include "weir/http/openapi.h"
 

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <boost/json/parse.hpp>
-#include <cmath>
 #include <limits>
 
 namespace weir::http {

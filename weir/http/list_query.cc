@@ -1,7 +1,6 @@
 #include "weir/http/list_query.h"
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <optional>
 

@@ -8,12 +8,10 @@
 #include <array>
 #include <cstdint>
 #include <initializer_list>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "weir/http/problem.h"
 #include "weir/http/request.h"
 #include "weir/http/router.h"
 

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "weir/base/random.h"
-#include "weir/http/token.h"
+#include "weir/http/problem.h"
 
 namespace weir::http {
 namespace {

@@ -1,7 +1,6 @@
 #include "weir/http/openapi.h"
 
 #include <algorithm>
-#include <array>
 #include <boost/json.hpp>
 #include <set>
 #include <stdexcept>

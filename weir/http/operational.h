@@ -4,7 +4,6 @@
 #include <boost/asio/awaitable.hpp>
 #include <functional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "weir/http/router.h"

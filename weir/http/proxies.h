@@ -1,10 +1,10 @@
 // Proxies: which peers are believed when they say for whom they speak. For this folder's own use.
 #pragma once
 
+#include <boost/asio/ip/address.hpp>
 #include <boost/asio/ip/network_v4.hpp>
 #include <boost/asio/ip/network_v6.hpp>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "weir/http/request.h"

@@ -9,9 +9,9 @@
 
 #include <cstdint>
 #include <cstdlib>
-#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "weir/http/text.h"
 

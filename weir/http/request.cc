@@ -3,7 +3,6 @@
 #include <boost/json/parse.hpp>
 #include <boost/json/value.hpp>
 #include <cmath>
-#include <cstdio>
 #include <stdexcept>
 
 #include "weir/base/hash.h"

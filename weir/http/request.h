@@ -6,9 +6,7 @@
 #pragma once
 
 #include <boost/json/object.hpp>
-#include <cstdint>
 #include <list>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>

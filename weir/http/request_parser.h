@@ -4,7 +4,6 @@
 
 #include <boost/beast/http/basic_parser.hpp>
 #include <optional>
-#include <string>
 #include <string_view>
 
 #include "weir/http/problem.h"

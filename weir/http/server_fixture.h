@@ -1,11 +1,10 @@
 // A server with a few routes on a free port, for tests.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <memory>
+#include <thread>
 
 #include "weir/http/problem.h"
 #include "weir/http/raw_client.h"

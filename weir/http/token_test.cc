@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <boost/json/serialize.hpp>
-
 #include "weir/base/random.h"
 
 namespace weir::http {

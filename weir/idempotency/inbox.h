@@ -14,7 +14,6 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
 #include <span>
 #include <string>
 #include <utility>

@@ -1,7 +1,6 @@
 #include "weir/queue/batch_consumer.h"
 
 #include <algorithm>
-#include <condition_variable>
 #include <deque>
 #include <mutex>
 #include <optional>

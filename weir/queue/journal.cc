@@ -4,7 +4,6 @@
 #include <cstring>
 #include <utility>
 
-#include "weir/base/fault.h"
 #include "weir/base/random.h"
 #include "weir/queue/journal_format.h"
 #include "weir/queue/partition.h"

@@ -8,7 +8,6 @@
 #include <boost/asio/awaitable.hpp>
 #include <chrono>
 #include <condition_variable>
-#include <cstdint>
 #include <exception>
 #include <mutex>
 #include <thread>

@@ -1,8 +1,6 @@
 // What the queue's tests share. For tests.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <chrono>
 #include <functional>
 #include <map>

@@ -5,7 +5,6 @@
 
 #include <future>
 #include <stdexcept>
-#include <thread>
 
 #include "weir/base/fault.h"
 

@@ -12,14 +12,11 @@
 #include <cstdint>
 #include <future>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "weir/base/clock.h"
 #include "weir/base/offload.h"

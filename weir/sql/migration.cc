@@ -1,7 +1,6 @@
 #include "weir/sql/migration.h"
 
 #include <string>
-#include <vector>
 
 #include "weir/base/fault.h"
 #include "weir/sql/transaction.h"

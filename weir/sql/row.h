@@ -8,8 +8,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <type_traits>
-#include <utility>
 
 #include "weir/sql/value.h"
 

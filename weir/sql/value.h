@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "weir/base/clock.h"
-#include "weir/base/id.h"
 
 namespace weir::sql {
 

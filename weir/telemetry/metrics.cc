@@ -9,7 +9,6 @@
 #include <chrono>
 #include <mutex>
 #include <utility>
-#include <vector>
 
 #include "weir/telemetry/log.h"
 
