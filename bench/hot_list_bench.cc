@@ -1,11 +1,8 @@
 // The hot list over 1,000,000 articles within the window: Weir's job (walk, count by batches, keep the best,
 // save) against one SQL statement that scores, sorts and limits the same rows. And what the job takes in
 // memory.
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <fstream>
 #include <vector>
 
@@ -13,6 +10,7 @@
 #include "site/app/site.h"
 #include "site/app/site_settings.h"
 #include "weir/base/random.h"
+#include "weir/testing/temp_dir.h"
 
 namespace {
 
@@ -29,12 +27,6 @@ const sql::Query kInSql{
     "SELECT p.id, (coalesce(i.like_count, 0) - 1) / pow(max(? - p.published_at, 0) / 3600000000.0 + 2, 1.5) "
     "AS score FROM article_published p LEFT JOIN interactions i ON i.biz = 'article' AND i.biz_id = p.id "
     "WHERE p.published_at >= ? ORDER BY score DESC, p.id DESC LIMIT 100"};
-
-struct Folder {
-  std::filesystem::path path =
-      std::filesystem::temp_directory_path() / ("weir-hot-" + std::to_string(::getpid()));
-  ~Folder() { std::filesystem::remove_all(path); }
-};
 
 void fill(Site& site) {
   Random random(1);
@@ -79,8 +71,8 @@ double median(std::vector<double> values) {
 }  // namespace
 
 int main() {
-  const Folder folder;
-  const auto settings = config::Settings::load(site_keys(), {}, {}, {{"data", folder.path.string()}});
+  const TempDir folder;
+  const auto settings = config::Settings::load(site_keys(), {}, {}, {{"data", folder.path().string()}});
   Site site(settings);
   fill(site);
   sql::Database store({.path = store_path(settings).string(), .readers = 1});

@@ -74,7 +74,7 @@ function(weir_install_package)
     install(EXPORT weirTargets-${name} NAMESPACE weir:: FILE weirTargets-${name}.cmake DESTINATION "${where}" COMPONENT library)
   endforeach()
   install(DIRECTORY "${PROJECT_SOURCE_DIR}/weir" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT library FILES_MATCHING PATTERN "*.h"
-    PATTERN "*_fixture.h" EXCLUDE PATTERN "test_*.h" EXCLUDE PATTERN "raw_client.h" EXCLUDE PATTERN "temp_dir.h" EXCLUDE)
+    PATTERN "testing" EXCLUDE PATTERN "*_fixture.h" EXCLUDE PATTERN "test_*.h" EXCLUDE PATTERN "raw_client.h" EXCLUDE)
   configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/weirConfig.cmake.in" "${PROJECT_BINARY_DIR}/weirConfig.cmake"
     INSTALL_DESTINATION "${where}")
   write_basic_package_version_file("${PROJECT_BINARY_DIR}/weirConfigVersion.cmake" COMPATIBILITY SameMinorVersion)

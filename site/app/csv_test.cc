@@ -1,11 +1,9 @@
 #include "site/app/csv.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
-
-#include <fstream>
 
 #include "weir/base/fault.h"
+#include "weir/testing/temp_dir.h"
 
 namespace weir::site {
 namespace {
@@ -13,14 +11,12 @@ namespace {
 using Rows = std::vector<std::vector<std::string>>;
 
 Rows read(const std::string& text) {
-  const auto path = std::filesystem::temp_directory_path() / ("weir-csv-" + std::to_string(::getpid()));
-  std::ofstream(path, std::ios::binary) << text;
+  const TempDir dir;
   Rows rows;
-  read_csv(path, [&](std::size_t number, const std::vector<std::string>& row) {
+  read_csv(dir.file("rows.csv", text), [&](std::size_t number, const std::vector<std::string>& row) {
     EXPECT_EQ(number, rows.size() + 1);
     rows.push_back(row);
   });
-  std::filesystem::remove(path);
   return rows;
 }
 
@@ -35,12 +31,11 @@ TEST(Csv, RefusesWhatIsNone) {
 }
 
 TEST(Csv, ThrowsWhatTheReaderThrows) {
-  const auto path = std::filesystem::temp_directory_path() / ("weir-csv-" + std::to_string(::getpid()));
-  std::ofstream(path) << "a\nb\n";
+  const TempDir dir;
+  const auto path = dir.file("rows.csv", "a\nb\n");
   EXPECT_THROW(
       read_csv(path, [](std::size_t, const std::vector<std::string>&) { throw std::runtime_error("no"); }),
       std::runtime_error);
-  std::filesystem::remove(path);
 }
 
 }  // namespace

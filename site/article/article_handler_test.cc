@@ -1,30 +1,21 @@
 #include "site/article/article_handler.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 #include <boost/json/value.hpp>
-#include <numeric>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "site/article/article_fixture.h"
-#include "site/interaction/collection_store.h"
-#include "site/interaction/history_store.h"
-#include "site/interaction/interaction_repository.h"
-#include "site/interaction/interaction_store.h"
-#include "site/user/session_repository.h"
-#include "site/user/session_store.h"
-#include "site/user/user_repository.h"
-#include "site/user/user_store.h"
+#include "site/interaction/interaction_fixture.h"
+#include "site/user/user_fixture.h"
 #include "weir/http/openapi.h"
-#include "weir/http/problem.h"
-#include "weir/queue/embedded_queue.h"
-#include "weir/queue/journal.h"
-#include "weir/queue/producer.h"
+#include "weir/testing/metrics.h"
+#include "weir/testing/serve.h"
 
 namespace weir::site::article {
 namespace {
@@ -36,7 +27,6 @@ using Headers = std::vector<std::pair<std::string, std::string>>;
 class ArticleHandlerTest : public testing::Test {
  protected:
   ArticleHandlerTest() {
-    queue_.create_topic(std::string(interaction::kReadTopic));
     user::NewUser ann, bob;
     ann.email = "ann@example.com";
     ann.nickname = "Ann \"安\" 😀";
@@ -45,21 +35,19 @@ class ArticleHandlerTest : public testing::Test {
     const auto ids = users_.create_many(std::vector{ann, bob});
     ann_ = ids[0];
     bob_ = ids[1];
-    add_routes(router_, module_.service, users_, interactions_);
+    http::Router router;
+    add_routes(router, module_.service, users_, interactions_);
+    dispatcher_.emplace(std::move(router), http::user_by_id, std::vector<std::string>{});
   }
-  ~ArticleHandlerTest() override {
-    user_repository_.stop();
-    interaction_repository_.stop();
-    module_.repository.stop();
-    producer_.stop();
-    queue_.stop();
-  }
+  ~ArticleHandlerTest() override { module_.repository.stop(); }
 
-  // The route's answer to a request of `user` (0: nobody), problems rendered as the server does.
+  // `user` 0: nobody.
   http::Response ask(Id user, std::string_view method, std::string_view target, std::string body = {},
                      Headers headers = {}) {
     if (!body.empty()) headers.emplace_back("Content-Type", "application/json");
-    return module_.io.run(answer(user, method, target, std::move(body), std::move(headers)));
+    if (user != 0) headers.emplace_back("Authorization", "Bearer " + std::to_string(user));
+    http::Request request(method, target, std::move(headers), std::move(body));
+    return module_.io.run(serve(*dispatcher_, request));
   }
   json::value json_of(const http::Response& response) { return json::parse(response.payload()); }
 
@@ -78,18 +66,8 @@ class ArticleHandlerTest : public testing::Test {
   }
   static std::string path(Id id) { return "/v1/articles/" + std::to_string(id); }
   static std::string own_path(Id id) { return "/v1/me/articles/" + std::to_string(id); }
-  static std::string header(const http::Response& response, std::string_view name) {
-    for (const auto& [key, value] : response.headers)
-      if (key == name) return value;
-    return {};
-  }
   std::string code(const http::Response& response) {
     return std::string(json_of(response).at("code").as_string());
-  }
-  std::int64_t recorded_reads() {
-    EXPECT_TRUE(producer_.flush(std::chrono::seconds(10)));
-    const auto ends = queue_.ends(std::string(interaction::kReadTopic));
-    return std::accumulate(ends.begin(), ends.end(), std::int64_t{0});
   }
   static std::vector<std::string> ids(const json::value& list) {
     std::vector<std::string> result;
@@ -97,43 +75,15 @@ class ArticleHandlerTest : public testing::Test {
     return result;
   }
 
-  TemporaryDirectory directory_;
-  Module module_{directory_.path};
-  user::UserStore user_store_{module_.database};
-  user::SessionStore session_store_{module_.database};
-  interaction::InteractionStore interaction_store_{module_.database};
-  interaction::CollectionStore collection_store_{module_.database};
-  interaction::HistoryStore history_store_{module_.database};
-  user::UserRepository user_repository_{user_store_, {}, module_.io.executor()};
-  user::SessionRepository session_repository_{session_store_, std::chrono::hours(1)};
-  interaction::InteractionRepository interaction_repository_{
-      interaction_store_, collection_store_, history_store_, module_.io.executor(), {}};
-  queue::Journal journal_{{.directory = directory_.path.string(), .size = 1 << 20}};
-  queue::EmbeddedQueue queue_{{.path = (directory_.path / "queue.db").string()}};
-  queue::Producer producer_{journal_, queue_, {}};
-  user::UserService users_{user_repository_, session_repository_, {}};
-  interaction::InteractionService interactions_{interaction_repository_, &producer_};
-  http::Router router_;
+  TempDir directory_;
+  Module module_{directory_};
+  user::Neighbour people_{module_.database, module_.io};
+  interaction::ReadRoad road_{directory_};
+  interaction::Neighbour reactions_{module_.database, module_.io, &road_.producer};
+  user::UserService& users_ = people_.service;
+  interaction::InteractionService& interactions_ = reactions_.service;
+  std::optional<http::Dispatcher> dispatcher_;
   Id ann_ = 0, bob_ = 0;
-
- private:
-  boost::asio::awaitable<http::Response> answer(Id user, std::string_view method, std::string_view target,
-                                                std::string body, Headers headers) {
-    std::exception_ptr error;
-    try {
-      http::Request request(method, target, std::move(headers), std::move(body));
-      if (user != 0) request.principal = http::Principal{user, false, "session"};
-      const auto match = router_.find(request);
-      if (match.entry == nullptr) throw http::not_found();
-      if (match.entry->route.access == http::Access::user && user == 0) throw http::unauthenticated();
-      co_return co_await match.entry->route.handler(request);
-    } catch (...) {
-      error = std::current_exception();
-    }
-    const auto failure = http::failure_of(error);
-    EXPECT_FALSE(failure.unexpected) << failure.problem.what();
-    co_return failure.problem.response();
-  }
 };
 
 TEST_F(ArticleHandlerTest, AReaderGetsTheWholeAnswer) {
@@ -141,8 +91,8 @@ TEST_F(ArticleHandlerTest, AReaderGetsTheWholeAnswer) {
   const auto answer = ask(0, "GET", path(id));
   ASSERT_EQ(answer.status, 200u);
   EXPECT_EQ(answer.content_type, "application/json");
-  EXPECT_EQ(header(answer, "Cache-Control"), "private, no-cache");
-  EXPECT_EQ(header(answer, "ETag"), http::etag_of(answer.payload()));
+  EXPECT_EQ(header_of(answer, "Cache-Control"), "private, no-cache");
+  EXPECT_EQ(header_of(answer, "ETag"), http::etag_of(answer.payload()));
   const auto article = json_of(answer).as_object();
   EXPECT_EQ(article.at("id").as_string(), std::to_string(id));
   EXPECT_EQ(article.at("title").as_string(), "Ein \"Titel\" 标题 😀");
@@ -171,16 +121,16 @@ TEST_F(ArticleHandlerTest, AUserSeesWhatTheyDid) {
 TEST_F(ArticleHandlerTest, EveryAnsweredGetIsARead) {
   const Id id = publish(ann_);
   const auto first = ask(0, "GET", path(id));
-  EXPECT_EQ(recorded_reads(), 1);
-  const auto again = ask(0, "GET", path(id), {}, {{"If-None-Match", header(first, "ETag")}});
+  EXPECT_EQ(road_.reads(), 1);
+  const auto again = ask(0, "GET", path(id), {}, {{"If-None-Match", header_of(first, "ETag")}});
   EXPECT_EQ(again.status, 304u);
   EXPECT_TRUE(again.payload().empty());
-  EXPECT_EQ(header(again, "ETag"), header(first, "ETag"));
-  EXPECT_EQ(header(again, "Cache-Control"), "private, no-cache");
-  EXPECT_EQ(recorded_reads(), 2);
+  EXPECT_EQ(header_of(again, "ETag"), header_of(first, "ETag"));
+  EXPECT_EQ(header_of(again, "Cache-Control"), "private, no-cache");
+  EXPECT_EQ(road_.reads(), 2);
   EXPECT_EQ(ask(0, "HEAD", path(id)).status, 200u);
   EXPECT_EQ(ask(0, "GET", path(id + 1)).status, 404u);
-  EXPECT_EQ(recorded_reads(), 2);
+  EXPECT_EQ(road_.reads(), 2);
 }
 
 TEST_F(ArticleHandlerTest, AThousandCachedReadsAskTheStoreNothing) {
@@ -205,7 +155,7 @@ TEST_F(ArticleHandlerTest, ADraftIsSeenByItsAuthorAlone) {
   const Id id = create(ann_, "Draft", "*Words*");
   EXPECT_EQ(code(ask(0, "GET", path(id))), "not_found");
   const auto own = ask(ann_, "GET", own_path(id));
-  EXPECT_EQ(header(own, "ETag"), "\"1\"");
+  EXPECT_EQ(header_of(own, "ETag"), "\"1\"");
   const auto article = json_of(own).as_object();
   EXPECT_EQ(article.at("status").as_string(), "draft");
   EXPECT_EQ(article.at("content").as_string(), "*Words*");
@@ -235,7 +185,7 @@ TEST_F(ArticleHandlerTest, IfMatchGuardsAgainstLostEdits) {
   };
   const auto done = put("\"1\"");
   EXPECT_EQ(done.status, 200u);
-  EXPECT_EQ(header(done, "ETag"), "\"2\"");
+  EXPECT_EQ(header_of(done, "ETag"), "\"2\"");
   EXPECT_EQ(code(put("\"1\"")), "version_mismatch");
   EXPECT_EQ(put("W/\"2\"").status, 412u) << "a weak tag matches nothing";
   EXPECT_EQ(put("2").status, 412u);
@@ -250,7 +200,7 @@ TEST_F(ArticleHandlerTest, TheLifeOfAnArticle) {
   const Id id = create(ann_, "First", "One");
   auto answer = ask(ann_, "POST", path(id) + "/publish");
   EXPECT_EQ(json_of(answer).at("status").as_string(), "published");
-  EXPECT_EQ(header(answer, "ETag"), "\"2\"");
+  EXPECT_EQ(header_of(answer, "ETag"), "\"2\"");
   EXPECT_EQ(ask(ann_, "PUT", path(id), text("Second", "Two")).status, 200u);
   EXPECT_EQ(json_of(ask(0, "GET", path(id))).at("title").as_string(), "First");
   const auto mine = json_of(ask(ann_, "GET", "/v1/me/articles"));
@@ -349,11 +299,11 @@ TEST_F(ArticleHandlerTest, TheFirstOfAListIsPreloaded) {
 }
 
 TEST_F(ArticleHandlerTest, ThePublishedDocumentTellsTheSameLimits) {
-  EXPECT_TRUE(http::openapi(router_, "t", "1").is_object());
-  const auto& text = router_.schemas().at("ArticleText").at("properties");
+  EXPECT_TRUE(http::openapi(dispatcher_->router(), "t", "1").is_object());
+  const auto& text = dispatcher_->router().schemas().at("ArticleText").at("properties");
   EXPECT_EQ(text.at("title").at("maxLength").to_number<std::size_t>(), kMaxTitleCodePoints);
   EXPECT_EQ(text.at("content").at("maxLength").to_number<std::size_t>(), kMaxContentBytes);
-  const auto& summary = router_.schemas().at("ArticleSummary").at("properties");
+  const auto& summary = dispatcher_->router().schemas().at("ArticleSummary").at("properties");
   EXPECT_EQ(summary.at("abstract").at("maxLength").to_number<std::size_t>(), kAbstractCodePoints);
 }
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "site/article/article_fixture.h"
+#include "weir/testing/metrics.h"
 
 namespace weir::site::article {
 namespace {
@@ -33,8 +34,8 @@ std::vector<Id> ids(const Listing& listing) {
 
 class ArticleServiceTest : public testing::Test {
  protected:
-  TemporaryDirectory directory;
-  Module module{directory.path};
+  TempDir directory;
+  Module module{directory};
 };
 
 TEST_F(ArticleServiceTest, ADraftIsTheAuthorsAlone) {
@@ -82,15 +83,15 @@ TEST_F(ArticleServiceTest, WithdrawingTakesTheReadersCopyAway) {
   EXPECT_EQ(module.io.run(module.service.withdraw(kAnn, id)).article.status, Status::withdrawn);
   EXPECT_EQ(module.read(id), nullptr);
   EXPECT_TRUE(module.newest().items.empty());
-  EXPECT_EQ(module.service.published_total_now(), 0);
+  EXPECT_EQ(module.published_total(), 0);
   // Withdrawing again changes nothing, not even the version.
   const auto version = module.io.run(module.service.own(kAnn, id)).article->version;
   EXPECT_EQ(module.io.run(module.service.withdraw(kAnn, id)).article.version, version);
-  EXPECT_EQ(module.service.published_total_now(), 0);
+  EXPECT_EQ(module.published_total(), 0);
   // The first publication is kept over a withdrawal too.
   EXPECT_EQ(module.io.run(module.service.publish(kAnn, id)).article.published_at, first);
   EXPECT_NE(module.read(id), nullptr);
-  EXPECT_EQ(module.service.published_total_now(), 1);
+  EXPECT_EQ(module.published_total(), 1);
 }
 
 TEST_F(ArticleServiceTest, WithdrawingADraftLeavesItOne) {
@@ -107,7 +108,7 @@ TEST_F(ArticleServiceTest, RemovingTakesBothCopiesAway) {
   EXPECT_EQ(module.io.run(module.service.own(kAnn, id)).outcome, Outcome::not_found);
   EXPECT_EQ(module.io.run(module.service.remove(kAnn, id)), Outcome::not_found);
   EXPECT_EQ(module.mine(kAnn, {.with_total = true}).total, 0);
-  EXPECT_EQ(module.service.published_total_now(), 0);
+  EXPECT_EQ(module.published_total(), 0);
   EXPECT_GT(module.draft(kAnn), id) << "an id is never used again";
 }
 
@@ -297,9 +298,9 @@ TEST_F(ArticleServiceTest, PlacesAreWalkedInBatches) {
   std::vector<Place> walked;
   std::optional<Place> after;
   for (;;) {
-    const auto batch = module.io.run(module.service.published_since(after, 4, window));
+    const auto batch = module.service.published_since_now(after, 4, window);
     if (batch.empty()) break;
-    EXPECT_EQ(batch, module.service.published_since_now(after, 4, window));
+    EXPECT_LE(batch.size(), 4u);
     walked.insert(walked.end(), batch.begin(), batch.end());
     after = batch.back();
   }
@@ -315,7 +316,6 @@ TEST_F(ArticleServiceTest, SummariesComeInTheOrderAsked) {
   EXPECT_EQ(found[0].author_id, kBob);
   EXPECT_EQ(found[1].title, "One");
   EXPECT_TRUE(module.io.run(module.service.summaries({})).empty());
-  EXPECT_EQ(module.service.summaries_now(std::vector<Id>{one}).size(), 1u);
 }
 
 TEST_F(ArticleServiceTest, ImportedArticlesArePublishedOnce) {
@@ -330,7 +330,7 @@ TEST_F(ArticleServiceTest, ImportedArticlesArePublishedOnce) {
   }
   const auto made = module.service.create_published_many(batch);
   ASSERT_EQ(made.size(), batch.size());
-  EXPECT_EQ(module.service.published_total_now(), 2'500);
+  EXPECT_EQ(module.published_total(), 2'500);
   EXPECT_EQ(module.mine(2, {.limit = 1, .with_total = true}).total, 833);
   const auto copy = module.read(made[7].id);
   ASSERT_NE(copy, nullptr);
@@ -344,14 +344,14 @@ TEST_F(ArticleServiceTest, ImportedArticlesArePublishedOnce) {
   EXPECT_FALSE(again[0].inserted);
   EXPECT_EQ(again[0].id, made[0].id);
   EXPECT_TRUE(again[1].inserted);
-  EXPECT_EQ(module.service.published_total_now(), 2'502);
+  EXPECT_EQ(module.published_total(), 2'502);
 }
 
 TEST(ArticlePublishAhead, IsKeptForLongerWhenTheAuthorIsReadALot) {
-  TemporaryDirectory directory;
+  TempDir directory;
   std::int64_t reads = 999;
   std::vector<Id> asked;
-  Module module(directory.path, [&](std::vector<Id> articles) -> boost::asio::awaitable<std::int64_t> {
+  Module module(directory, [&](std::vector<Id> articles) -> boost::asio::awaitable<std::int64_t> {
     asked = articles;
     co_return reads;
   });
@@ -368,8 +368,8 @@ TEST(ArticlePublishAhead, IsKeptForLongerWhenTheAuthorIsReadALot) {
 }
 
 TEST(ArticlePublishAhead, AFailureIsCountedAndDoesNotFailThePublication) {
-  TemporaryDirectory directory;
-  Module module(directory.path, [](std::vector<Id>) -> boost::asio::awaitable<std::int64_t> {
+  TempDir directory;
+  Module module(directory, [](std::vector<Id>) -> boost::asio::awaitable<std::int64_t> {
     throw Unavailable("no counts today");
     co_return 0;
   });
@@ -380,17 +380,17 @@ TEST(ArticlePublishAhead, AFailureIsCountedAndDoesNotFailThePublication) {
 }
 
 TEST(ArticleFilter, DeniesInventedIdsAndNoRealOne) {
-  TemporaryDirectory directory;
+  TempDir directory;
   Id draft = 0, published = 0, removed = 0;
   {
-    Module module(directory.path);
+    Module module(directory);
     draft = module.draft(kAnn);
     published = module.published(kAnn);
     removed = module.draft(kAnn);
     module.io.run(module.service.remove(kAnn, removed));
     published = module.published(kAnn);
   }
-  Module module(directory.path);
+  Module module(directory);
   module.repository.start();
   while (!module.repository.filter_filled()) std::this_thread::yield();
   EXPECT_GT(statements("filter"), 0);
@@ -406,8 +406,8 @@ TEST(ArticleFilter, DeniesInventedIdsAndNoRealOne) {
 }
 
 TEST(ArticleConcurrency, ReadersNeverSeeWhatWasWithdrawnAndCountsAgree) {
-  TemporaryDirectory directory;
-  Module module(directory.path);
+  TempDir directory;
+  Module module(directory);
   std::vector<Id> articles;
   articles.reserve(4);
   for (int i = 0; i < 4; ++i) articles.push_back(module.draft(kAnn));
@@ -437,7 +437,7 @@ TEST(ArticleConcurrency, ReadersNeverSeeWhatWasWithdrawnAndCountsAgree) {
   for (auto& one : writing) one.get();
   done = true;
   reading.get();
-  EXPECT_EQ(module.service.published_total_now(), 4);
+  EXPECT_EQ(module.published_total(), 4);
   EXPECT_EQ(module.mine(kAnn, {.with_total = true}).total, 4);
   EXPECT_EQ(module.newest().items.size(), 4u);
 }
@@ -446,8 +446,8 @@ TEST(ArticleConcurrency, ReadersNeverSeeWhatWasWithdrawnAndCountsAgree) {
 // follows it is done all the same: forgetting what is stale, putting the copy ahead.
 TEST(ArticleConcurrency, AWriteThatOutlivesItsRequestIsFinished) {
   namespace asio = boost::asio;
-  TemporaryDirectory directory;
-  Module module(directory.path, [](std::vector<Id>) -> asio::awaitable<std::int64_t> { co_return 0; });
+  TempDir directory;
+  Module module(directory, [](std::vector<Id>) -> asio::awaitable<std::int64_t> { co_return 0; });
   const Id id = module.draft(kAnn);
   ASSERT_EQ(module.mine(kAnn).items.at(0).status, Status::draft);
 
@@ -478,8 +478,8 @@ TEST(ArticleConcurrency, AWriteThatOutlivesItsRequestIsFinished) {
 }
 
 TEST(ArticleConcurrency, OfManyEditsOfOneVersionOneWins) {
-  TemporaryDirectory directory;
-  Module module(directory.path);
+  TempDir directory;
+  Module module(directory);
   const Id id = module.draft(kAnn);
   std::vector<std::future<Changed>> edits;
   edits.reserve(20);

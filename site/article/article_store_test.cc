@@ -28,8 +28,8 @@ class ArticleStoreTest : public testing::Test {
     });
   }
 
-  TemporaryDirectory directory;
-  Module module{directory.path};
+  TempDir directory;
+  Module module{directory};
 };
 
 // What grows with the data is walked in an index that holds all that is asked.
@@ -61,7 +61,7 @@ TEST_F(ArticleStoreTest, AFailureHalfWayLeavesBothLibrariesAsTheyWere) {
   const auto own = module.io.run(module.store.find_own(id));
   EXPECT_EQ(own->version, 3);
   EXPECT_EQ(module.io.run(module.store.find_published(id))->title, "Before");
-  EXPECT_EQ(module.service.published_total_now(), 1);
+  EXPECT_EQ(module.published_total(), 1);
 }
 
 TEST_F(ArticleStoreTest, IdsAreReadInPages) {

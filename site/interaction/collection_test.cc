@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "site/interaction/interaction_fixture.h"
+#include "weir/testing/metrics.h"
 
 namespace weir::site::interaction {
 namespace {

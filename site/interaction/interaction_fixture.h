@@ -1,18 +1,12 @@
 // What the tests of this module stand on: the whole module over a real SQLite file in a directory of its own.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/use_future.hpp>
-#include <cstdlib>
-#include <filesystem>
-#include <map>
+#include <numeric>
 #include <set>
-#include <stdexcept>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -22,68 +16,22 @@
 #include "weir/queue/journal.h"
 #include "weir/queue/producer.h"
 #include "weir/sql/database.h"
-#include "weir/telemetry/metrics.h"
+#include "weir/testing/io_threads.h"
+#include "weir/testing/store.h"
 
 namespace weir::site::interaction {
-
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "weir-interaction-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp " + pattern);
-    path = pattern;
-  }
-  ~TemporaryDirectory() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path, ignored);
-  }
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-
-  std::filesystem::path path;
-};
-
-// Two I/O threads, as a small server has.
-class Io {
- public:
-  Io() {
-    for (int i = 0; i < 2; ++i) threads_.emplace_back([this] { context_.run(); });
-  }
-  ~Io() {
-    work_.reset();
-    context_.stop();
-    for (auto& thread : threads_) thread.join();
-  }
-  Io(const Io&) = delete;
-  Io& operator=(const Io&) = delete;
-
-  boost::asio::any_io_executor executor() { return context_.get_executor(); }
-  template <class T>
-  auto start(boost::asio::awaitable<T> work) {
-    return boost::asio::co_spawn(context_, std::move(work), boost::asio::use_future);
-  }
-  template <class T>
-  T run(boost::asio::awaitable<T> work) {
-    return start(std::move(work)).get();
-  }
-
- private:
-  boost::asio::io_context context_;
-  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_{context_.get_executor()};
-  std::vector<std::thread> threads_;
-};
 
 // Articles are there unless they are in `gone`, and are called "title 7"; other things are always there.
 class Module {
  public:
   Module()
-      : database(database_options(directory.path)),
+      : database(store_in(directory)),
         repository(interactions, collections, history, io.executor(), repository_options(clock)),
-        journal({.directory = directory.path.string(),
+        journal({.directory = directory.path().string(),
                  .size = std::size_t{1} << 20,
                  .lanes = 2,
                  .clock = &clock}),
-        queue(queue_options(directory.path, clock)),
+        queue(queue_options(directory, clock)),
         producer(journal, queue, {.linger = std::chrono::milliseconds(1)}),
         service(repository, &producer, {exists(), titles()}, clock) {}
   ~Module() {
@@ -123,14 +71,14 @@ class Module {
     database.write_now([&](sql::Session& session) { session.execute(sql::Query{"test", "test", text}); });
   }
 
-  TemporaryDirectory directory;
+  TempDir directory;
   ManualClock clock;
   std::set<Id> gone;
   sql::Database database;
   InteractionStore interactions{database};
   CollectionStore collections{database};
   HistoryStore history{database};
-  Io io;
+  IoThreads io;
   InteractionRepository repository;
   queue::Journal journal;
   queue::EmbeddedQueue queue;
@@ -138,21 +86,14 @@ class Module {
   InteractionService service;
 
  private:
-  static sql::Options database_options(const std::filesystem::path& directory) {
-    sql::Options options;
-    options.path = (directory / "weir.db").string();
-    options.full_sync = false;
-    return options;
-  }
   static InteractionRepository::Options repository_options(const Clock& clock) {
     InteractionRepository::Options options;
     options.clock = &clock;
     return options;
   }
-  static queue::EmbeddedQueue::Options queue_options(const std::filesystem::path& directory,
-                                                     const Clock& clock) {
+  static queue::EmbeddedQueue::Options queue_options(const TempDir& directory, const Clock& clock) {
     queue::EmbeddedQueue::Options options;
-    options.path = (directory / "queue.db").string();
+    options.path = directory / "queue.db";
     options.partitions = 2;
     options.clock = &clock;
     return options;
@@ -174,12 +115,53 @@ class Module {
   }
 };
 
-// How often a statement ran in this process; of all operations of the module with an empty operation.
-inline double statements(const std::string& module, const std::string& operation) {
-  return telemetry::counter("weir_store_queries_total", "Statements that the store was given",
-                            {{"module", module}, {"operation", operation}})
-      .value();
-}
+// The road that reads take, with nobody at its end.
+class ReadRoad {
+ public:
+  explicit ReadRoad(const TempDir& directory)
+      : journal({.directory = directory.path().string(), .size = std::size_t{1} << 20}),
+        queue({.path = directory / "queue.db"}),
+        producer(journal, queue, {}) {
+    queue.create_topic(std::string(kReadTopic));
+  }
+  ~ReadRoad() {
+    producer.stop();
+    queue.stop();
+  }
+  ReadRoad(const ReadRoad&) = delete;
+  ReadRoad& operator=(const ReadRoad&) = delete;
+
+  // How many have been recorded so far.
+  std::int64_t reads() {
+    EXPECT_TRUE(producer.flush(std::chrono::seconds(10)));
+    const auto ends = queue.ends(std::string(kReadTopic));
+    return std::accumulate(ends.begin(), ends.end(), std::int64_t{0});
+  }
+
+  queue::Journal journal;
+  queue::EmbeddedQueue queue;
+  queue::Producer producer;
+};
+
+// The module on a store that is there, beside the module that a test is about.
+class Neighbour {
+ public:
+  Neighbour(sql::Database& database, IoThreads& io, queue::Producer* producer = nullptr)
+      : interactions(database),
+        collections(database),
+        history(database),
+        repository(interactions, collections, history, io.executor(), {}),
+        service(repository, producer) {}
+  ~Neighbour() { repository.stop(); }
+  Neighbour(const Neighbour&) = delete;
+  Neighbour& operator=(const Neighbour&) = delete;
+
+  InteractionStore interactions;
+  CollectionStore collections;
+  HistoryStore history;
+  InteractionRepository repository;
+  InteractionService service;
+};
 
 // Messages as a queue would deliver them.
 class Delivery {

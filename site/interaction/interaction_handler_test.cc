@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "site/interaction/interaction_fixture.h"
-#include "weir/http/dispatcher.h"
 #include "weir/http/openapi.h"
 #include "weir/http/problem.h"
+#include "weir/testing/serve.h"
 
 namespace weir::site::interaction {
 namespace {
@@ -36,7 +36,7 @@ class InteractionHandlerTest : public testing::Test {
     if (!body.empty()) headers.emplace_back("Content-Type", "application/json");
     if (user != 0) headers.emplace_back("Authorization", "Bearer " + std::to_string(user));
     http::Request request(method, target, std::move(headers), std::move(body));
-    const auto response = m_.io.run(dispatcher_.serve(request));
+    const auto response = m_.io.run(serve(dispatcher_, request));
     return {response.status, response.payload().empty() ? json::value() : json::parse(response.payload())};
   }
   unsigned status(Id user, std::string_view method, std::string_view target, std::string body = {}) {
@@ -53,15 +53,9 @@ class InteractionHandlerTest : public testing::Test {
     add_routes(router, interactions);
     return router;
   }
-  // A token is the user's id.
-  static std::optional<http::Principal> authenticate(std::string_view token) {
-    const auto id = parse_id(token);
-    if (!id) return std::nullopt;
-    return http::Principal{*id, false, "session"};
-  }
 
   Module m_;
-  http::Dispatcher dispatcher_{router_of(m_.service), authenticate, {}};
+  http::Dispatcher dispatcher_{router_of(m_.service), http::user_by_id, {}};
 };
 
 TEST_F(InteractionHandlerTest, NeverSeenIsZerosAndOnlyTheSignedInSeeTheirOwn) {

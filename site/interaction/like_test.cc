@@ -2,14 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <atomic>
 #include <future>
-#include <numeric>
-#include <thread>
 #include <vector>
 
 #include "site/interaction/interaction_fixture.h"
 #include "weir/base/random.h"
+#include "weir/testing/metrics.h"
 
 namespace weir::site::interaction {
 namespace {

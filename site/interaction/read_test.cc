@@ -12,6 +12,7 @@
 #include "site/interaction/interaction_consumer.h"
 #include "site/interaction/interaction_fixture.h"
 #include "weir/base/fault.h"
+#include "weir/testing/metrics.h"
 
 namespace weir::site::interaction {
 namespace {

@@ -3,13 +3,11 @@
 #include <gtest/gtest.h>
 #include <zlib.h>
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/use_future.hpp>
 #include <string>
 
 #include "site/pages/frame.h"
-#include "weir/http/dispatcher.h"
+#include "weir/testing/io_threads.h"
+#include "weir/testing/serve.h"
 
 namespace weir::site::pages {
 namespace {
@@ -21,16 +19,7 @@ http::Response ask(const std::string& target, Headers headers = {}) {
   add_asset_routes(router);
   const http::Dispatcher dispatcher(std::move(router), nullptr, {});
   http::Request request("GET", target, std::move(headers));
-  boost::asio::io_context context;
-  auto future = boost::asio::co_spawn(context, dispatcher.serve(request), boost::asio::use_future);
-  context.run();
-  return future.get();
-}
-
-std::string header(const http::Response& response, std::string_view name) {
-  for (const auto& [key, value] : response.headers)
-    if (key == name) return value;
-  return {};
+  return run_here(serve(dispatcher, request));
 }
 
 std::string unzipped(std::string_view bytes) {
@@ -52,27 +41,27 @@ TEST(Assets, ComeInTheEncodingThatTheClientTakes) {
   const auto plain = ask(style);
   EXPECT_EQ(plain.status, 200U);
   EXPECT_EQ(plain.content_type, "text/css; charset=utf-8");
-  EXPECT_EQ(header(plain, "Content-Encoding"), "");
+  EXPECT_EQ(header_of(plain, "Content-Encoding"), "");
   EXPECT_NE(plain.payload().find("--paper"), std::string_view::npos);
-  EXPECT_EQ(header(plain, "Cache-Control"), "public, max-age=31536000, immutable");
-  EXPECT_EQ(header(plain, "Vary"), "Accept-Encoding");
+  EXPECT_EQ(header_of(plain, "Cache-Control"), "public, max-age=31536000, immutable");
+  EXPECT_EQ(header_of(plain, "Vary"), "Accept-Encoding");
 
   const auto gzip = ask(style, {{"Accept-Encoding", "gzip, deflate"}});
-  EXPECT_EQ(header(gzip, "Content-Encoding"), "gzip");
+  EXPECT_EQ(header_of(gzip, "Content-Encoding"), "gzip");
   EXPECT_EQ(unzipped(gzip.payload()), plain.payload());
   const auto brotli = ask(style, {{"Accept-Encoding", "gzip, deflate, br"}});
-  EXPECT_EQ(header(brotli, "Content-Encoding"), "br");
+  EXPECT_EQ(header_of(brotli, "Content-Encoding"), "br");
   EXPECT_LT(brotli.payload().size(), gzip.payload().size());
-  EXPECT_NE(header(brotli, "ETag"), header(gzip, "ETag"));
+  EXPECT_NE(header_of(brotli, "ETag"), header_of(gzip, "ETag"));
 }
 
 TEST(Assets, AreNotSentAgain) {
   const auto& script = entry_of("article").script;
-  const auto tag = header(ask(script), "ETag");
+  const auto tag = header_of(ask(script), "ETag");
   const auto again = ask(script, {{"If-None-Match", tag}});
   EXPECT_EQ(again.status, 304U);
   EXPECT_TRUE(again.payload().empty());
-  EXPECT_EQ(header(again, "ETag"), tag);
+  EXPECT_EQ(header_of(again, "ETag"), tag);
 }
 
 TEST(Assets, TellWhatIsNotThere) {

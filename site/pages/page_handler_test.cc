@@ -5,25 +5,15 @@
 
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
-#include <numeric>
 #include <string>
 #include <vector>
 
 #include "site/article/article_fixture.h"
-#include "site/interaction/collection_store.h"
-#include "site/interaction/history_store.h"
-#include "site/interaction/interaction_repository.h"
-#include "site/interaction/interaction_store.h"
+#include "site/interaction/interaction_fixture.h"
 #include "site/ranking/ranking_repository.h"
 #include "site/ranking/ranking_store.h"
-#include "site/user/session_repository.h"
-#include "site/user/session_store.h"
-#include "site/user/user_repository.h"
-#include "site/user/user_store.h"
-#include "weir/http/dispatcher.h"
-#include "weir/queue/embedded_queue.h"
-#include "weir/queue/journal.h"
-#include "weir/queue/producer.h"
+#include "site/user/user_fixture.h"
+#include "weir/testing/serve.h"
 
 namespace weir::site::pages {
 namespace {
@@ -37,68 +27,39 @@ using testing::Not;
 class PageHandlerTest : public testing::Test {
  protected:
   PageHandlerTest() {
-    queue_.create_topic(std::string(interaction::kReadTopic));
     user::NewUser ann;
     ann.email = "ann@example.com";
     ann.nickname = "Ann <安>";
     ann_ = users_.create_many(std::vector{ann})[0];
     http::Router router;
-    work_ =
-        add_routes(router, {users_, module_.articles(), interactions_, rankings_, module_.clock}, 1 << 20);
+    work_ = add_routes(router, {users_, module_.service, interactions_, rankings_, module_.clock}, 1 << 20);
     dispatcher_.emplace(
         std::move(router), [this](std::string_view token) { return who(token); }, std::vector<std::string>{});
   }
   ~PageHandlerTest() override {
     work_->stop();
-    user_repository_.stop();
-    interaction_repository_.stop();
     ranking_repository_.stop();
     module_.repository.stop();
-    producer_.stop();
-    queue_.stop();
   }
 
   http::Response ask(std::string_view method, std::string_view target, Headers headers = {},
                      std::string body = {}) {
     http::Request request(method, target, std::move(headers), std::move(body));
-    return module_.io.run(dispatcher_->serve(request));
+    return module_.io.run(serve(*dispatcher_, request));
   }
   http::Response get(std::string_view target, Headers headers = {}) {
     return ask("GET", target, std::move(headers));
   }
   http::Response get_as_ann(std::string_view target) { return get(target, {{"Cookie", "weir_session=ann"}}); }
-  static std::string header(const http::Response& response, std::string_view name) {
-    for (const auto& [key, value] : response.headers)
-      if (key == name) return value;
-    return {};
-  }
-  std::int64_t recorded_reads() {
-    EXPECT_TRUE(producer_.flush(std::chrono::seconds(10)));
-    const auto ends = queue_.ends(std::string(interaction::kReadTopic));
-    return std::accumulate(ends.begin(), ends.end(), std::int64_t{0});
-  }
 
-  struct Articles : article::Module {
-    using article::Module::Module;
-    article::ArticleService& articles() { return service; }
-  };
-  article::TemporaryDirectory directory_;
-  Articles module_{directory_.path};
-  user::UserStore user_store_{module_.database};
-  user::SessionStore session_store_{module_.database};
-  interaction::InteractionStore interaction_store_{module_.database};
-  interaction::CollectionStore collection_store_{module_.database};
-  interaction::HistoryStore history_store_{module_.database};
+  TempDir directory_;
+  article::Module module_{directory_};
   ranking::RankingStore ranking_store_{module_.database};
-  user::UserRepository user_repository_{user_store_, {}, module_.io.executor()};
-  user::SessionRepository session_repository_{session_store_, std::chrono::hours(1)};
-  interaction::InteractionRepository interaction_repository_{
-      interaction_store_, collection_store_, history_store_, module_.io.executor(), {}};
-  queue::Journal journal_{{.directory = directory_.path.string(), .size = 1 << 20}};
-  queue::EmbeddedQueue queue_{{.path = (directory_.path / "queue.db").string()}};
-  queue::Producer producer_{journal_, queue_, {}};
-  user::UserService users_{user_repository_, session_repository_, {}};
-  interaction::InteractionService interactions_{interaction_repository_, &producer_};
+  user::Neighbour people_{module_.database, module_.io};
+  interaction::ReadRoad road_{directory_};
+  interaction::Neighbour reactions_{module_.database, module_.io, &road_.producer};
+  user::UserService& users_ = people_.service;
+  interaction::InteractionService& interactions_ = reactions_.service;
   ranking::RankingRepository ranking_repository_{ranking_store_,
                                                  ranking::sources_of(module_.service, interactions_),
                                                  module_.io.executor(), module_.clock};
@@ -119,13 +80,13 @@ TEST_F(PageHandlerTest, EveryPageHasItsHeaders) {
   for (const auto* target : {"/", "/newest", "/signin", "/signup", "/articles/1", "/no/such/page"}) {
     const auto response = get(target, {{"Accept", "text/html"}});
     EXPECT_EQ(response.content_type, "text/html; charset=utf-8") << target;
-    const auto policy = header(response, "Content-Security-Policy");
+    const auto policy = header_of(response, "Content-Security-Policy");
     EXPECT_THAT(policy, HasSubstr("default-src 'none'")) << target;
     EXPECT_THAT(policy, HasSubstr("frame-ancestors 'none'")) << target;
     EXPECT_THAT(policy, Not(HasSubstr("unsafe"))) << target;
-    EXPECT_EQ(header(response, "X-Content-Type-Options"), "nosniff") << target;
-    EXPECT_NE(header(response, "Referrer-Policy"), "") << target;
-    EXPECT_THAT(header(response, "Vary"), HasSubstr("Accept-Language")) << target;
+    EXPECT_EQ(header_of(response, "X-Content-Type-Options"), "nosniff") << target;
+    EXPECT_NE(header_of(response, "Referrer-Policy"), "") << target;
+    EXPECT_THAT(header_of(response, "Vary"), HasSubstr("Accept-Language")) << target;
   }
 }
 
@@ -138,11 +99,11 @@ TEST_F(PageHandlerTest, AnArticleIsReadAndCounted) {
   EXPECT_THAT(response.body, HasSubstr("Ann &lt;安&gt;"));
   EXPECT_THAT(response.body, HasSubstr("<em>words</em>"));
   EXPECT_THAT(response.body, Not(HasSubstr("<script>")));
-  EXPECT_EQ(recorded_reads(), 1);
+  EXPECT_EQ(road_.reads(), 1);
   EXPECT_EQ(ask("HEAD", path).status, 200U);
-  EXPECT_EQ(recorded_reads(), 1);
+  EXPECT_EQ(road_.reads(), 1);
   EXPECT_EQ(get_as_ann(path).status, 200U);
-  EXPECT_EQ(recorded_reads(), 2);
+  EXPECT_EQ(road_.reads(), 2);
 }
 
 TEST_F(PageHandlerTest, ANewVersionIsLaidOutAnew) {
@@ -201,7 +162,7 @@ TEST_F(PageHandlerTest, WhatIsMineAsksToSignIn) {
     const auto response = get(target);
     EXPECT_EQ(response.status, 303U) << target;
     EXPECT_EQ(
-        header(response, "Location"), "/signin?next=" + [&] {
+        header_of(response, "Location"), "/signin?next=" + [&] {
           std::string encoded;
           for (const char c : std::string_view(target)) encoded += c == '/' ? "%2F" : std::string(1, c);
           return encoded;
@@ -216,16 +177,16 @@ TEST_F(PageHandlerTest, WhatIsMineAsksToSignIn) {
 TEST_F(PageHandlerTest, SigningInGoesBackOnlyToThisSite) {
   EXPECT_THAT(get("/signin?next=/write").body, HasSubstr("data-next=\"/write\""));
   EXPECT_THAT(get("/signin?next=//evil.example").body, HasSubstr("data-next=\"/\""));
-  EXPECT_EQ(header(get_as_ann("/signin?next=/write"), "Location"), "/write");
-  EXPECT_EQ(header(get_as_ann("/signup?next=https://evil.example"), "Location"), "/");
+  EXPECT_EQ(header_of(get_as_ann("/signin?next=/write"), "Location"), "/write");
+  EXPECT_EQ(header_of(get_as_ann("/signup?next=https://evil.example"), "Location"), "/");
 }
 
 TEST_F(PageHandlerTest, RemembersChoices) {
   const auto language = get("/pages/language/zh?back=/newest");
   EXPECT_EQ(language.status, 303U);
-  EXPECT_EQ(header(language, "Location"), "/newest");
-  EXPECT_THAT(header(language, "Set-Cookie"), HasSubstr("weir_lang=zh; Path=/; Max-Age=31536000"));
-  EXPECT_EQ(header(get("/pages/theme/dark?back=//evil.example"), "Location"), "/");
+  EXPECT_EQ(header_of(language, "Location"), "/newest");
+  EXPECT_THAT(header_of(language, "Set-Cookie"), HasSubstr("weir_lang=zh; Path=/; Max-Age=31536000"));
+  EXPECT_EQ(header_of(get("/pages/theme/dark?back=//evil.example"), "Location"), "/");
   EXPECT_EQ(get("/pages/theme/pink").status, 404U);
   EXPECT_EQ(get("/pages/language/fr").status, 404U);
   EXPECT_THAT(get("/", {{"Cookie", "weir_lang=zh; weir_theme=dark"}}).body,
@@ -253,8 +214,8 @@ TEST_F(PageHandlerTest, PreviewsAsReadersWillSeeIt) {
 TEST_F(PageHandlerTest, CompressesForThoseWhoTakeIt) {
   const auto plain = get("/");
   const auto gzip = get("/", {{"Accept-Encoding", "gzip"}});
-  EXPECT_EQ(header(plain, "Content-Encoding"), "");
-  EXPECT_EQ(header(gzip, "Content-Encoding"), "gzip");
+  EXPECT_EQ(header_of(plain, "Content-Encoding"), "");
+  EXPECT_EQ(header_of(gzip, "Content-Encoding"), "gzip");
   EXPECT_LT(gzip.body.size(), plain.body.size() / 2);
 }
 
@@ -263,7 +224,7 @@ TEST_F(PageHandlerTest, AfterTheStopTextsThatAreNotLaidOutAreUnavailable) {
   work_->stop();
   const auto response = get("/articles/" + std::to_string(id));
   EXPECT_EQ(response.status, 503U);
-  EXPECT_NE(header(response, "Retry-After"), "");
+  EXPECT_NE(header_of(response, "Retry-After"), "");
 }
 
 TEST_F(PageHandlerTest, WhatGoesWrongStillKnowsItsReader) {

@@ -4,77 +4,18 @@
 
 #include <algorithm>
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/use_future.hpp>
-#include <cstdlib>
-#include <filesystem>
 #include <map>
 #include <optional>
 #include <set>
-#include <stdexcept>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "site/ranking/ranking_repository.h"
 #include "site/ranking/ranking_store.h"
 #include "weir/base/clock.h"
-#include "weir/sql/database.h"
 
 namespace weir::site::ranking {
-
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "weir-ranking-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp " + pattern);
-    path = pattern;
-  }
-  ~TemporaryDirectory() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path, ignored);
-  }
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-
-  std::filesystem::path path;
-};
-
-// A few I/O threads, as the server has.
-class Io {
- public:
-  Io() {
-    for (int i = 0; i < 2; ++i) threads_.emplace_back([this] { context_.run(); });
-  }
-  ~Io() {
-    work_.reset();
-    context_.stop();
-    for (auto& thread : threads_) thread.join();
-  }
-  Io(const Io&) = delete;
-  Io& operator=(const Io&) = delete;
-
-  boost::asio::any_io_executor executor() { return context_.get_executor(); }
-  template <class T>
-  T run(boost::asio::awaitable<T> work) {
-    return boost::asio::co_spawn(context_, std::move(work), boost::asio::use_future).get();
-  }
-
- private:
-  boost::asio::io_context context_;
-  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_{context_.get_executor()};
-  std::vector<std::thread> threads_;
-};
-
-inline sql::Options database_options(const std::filesystem::path& directory) {
-  sql::Options options;
-  options.path = (directory / "weir.db").string();
-  options.full_sync = false;
-  return options;
-}
 
 // Articles and likes in memory. It also counts what it was asked for.
 struct World {

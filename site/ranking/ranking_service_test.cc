@@ -1,6 +1,5 @@
 #include "site/ranking/ranking_service.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <boost/json/parse.hpp>
@@ -8,16 +7,15 @@
 #include <chrono>
 #include <thread>
 
-#include "site/interaction/interaction_repository.h"
+#include "site/interaction/interaction_fixture.h"
 #include "site/ranking/ranking_fixture.h"
 #include "site/ranking/ranking_handler.h"
 #include "site/ranking/ranking_job.h"
-#include "site/user/session_repository.h"
-#include "site/user/session_store.h"
-#include "site/user/user_repository.h"
-#include "site/user/user_store.h"
+#include "site/user/user_fixture.h"
 #include "weir/base/random.h"
-#include "weir/http/dispatcher.h"
+#include "weir/testing/io_threads.h"
+#include "weir/testing/serve.h"
+#include "weir/testing/store.h"
 
 namespace weir::site::ranking {
 namespace {
@@ -29,9 +27,6 @@ class RankingTest : public testing::Test {
  protected:
   ~RankingTest() override {
     rankings_.stop();
-    users_repository_.stop();
-    interaction_repository_.stop();
-    users_.stop();
     database_.stop();
   }
 
@@ -60,22 +55,15 @@ class RankingTest : public testing::Test {
     return all;
   }
 
-  TemporaryDirectory directory_;
+  TempDir directory_;
   ManualClock clock_;
   World world_;
-  sql::Database database_{database_options(directory_.path)};
-  Io io_;
-  user::UserStore user_store_{database_};
-  user::SessionStore session_store_{database_};
-  interaction::InteractionStore interaction_store_{database_};
-  interaction::CollectionStore collection_store_{database_};
-  interaction::HistoryStore history_store_{database_};
-  user::UserRepository users_repository_{user_store_, {}, io_.executor()};
-  user::SessionRepository sessions_repository_{session_store_, 1h};
-  interaction::InteractionRepository interaction_repository_{
-      interaction_store_, collection_store_, history_store_, io_.executor(), {}};
-  user::UserService users_{users_repository_, sessions_repository_, {}};
-  interaction::InteractionService interactions_{interaction_repository_, nullptr};
+  sql::Database database_{store_in(directory_)};
+  IoThreads io_;
+  user::Neighbour people_{database_, io_};
+  interaction::Neighbour reactions_{database_, io_};
+  user::UserService& users_ = people_.service;
+  interaction::InteractionService& interactions_ = reactions_.service;
   RankingStore store_{database_};
   RankingRepository rankings_{store_, world_.sources(), io_.executor(), clock_};
   RankingService service_{rankings_, users_, interactions_, {}, clock_};
@@ -259,7 +247,7 @@ TEST_F(RankingTest, TheRouteAnswersAsDocumented) {
   const http::Dispatcher dispatcher(std::move(router), [](std::string_view) { return std::nullopt; }, {});
   const auto ask = [&](std::string_view target) {
     http::Request request("GET", target);
-    const auto response = io_.run(dispatcher.serve(request));
+    const auto response = io_.run(serve(dispatcher, request));
     return std::pair(response.status, boost::json::parse(response.payload()));
   };
   const auto [status, empty] = ask("/v1/rankings/hot");
@@ -300,8 +288,8 @@ TEST_F(RankingTest, AWatchShowsNewListsByItself) {
 }
 
 TEST(RankingStore, KeepsWhatWasSavedToTheLastDigit) {
-  const TemporaryDirectory directory;
-  sql::Database database(database_options(directory.path));
+  const TempDir directory;
+  sql::Database database(store_in(directory));
   RankingStore store(database);
   EXPECT_EQ(store.version_now("hot"), 0U);
   EXPECT_FALSE(store.load_now("hot"));

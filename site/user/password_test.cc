@@ -8,8 +8,9 @@
 #include <thread>
 #include <vector>
 
-#include "site/user/user_fixture.h"
+#include "site/user/user.h"
 #include "weir/base/fault.h"
+#include "weir/testing/io_threads.h"
 
 namespace weir::site::user {
 namespace {
@@ -42,7 +43,7 @@ TEST(Password, TheLongestIsLookedAtWholly) {
 }
 
 TEST(PasswordHasher, NobodysHashIsNeverRight) {
-  Io io;
+  IoThreads io;
   PasswordHasher hasher({.threads = 1});
   EXPECT_FALSE(io.run(hasher.verify(std::nullopt, "password 1")));
   EXPECT_TRUE(io.run(hasher.verify(PasswordHasher::hash_now("password 1"), "password 1")));
@@ -50,7 +51,7 @@ TEST(PasswordHasher, NobodysHashIsNeverRight) {
 
 // The least of several runs, so that a busy machine doesn't decide.
 TEST(PasswordHasher, AnUnknownPersonCostsAsMuchAsAWrongPassword) {
-  Io io;
+  IoThreads io;
   PasswordHasher hasher({.threads = 1});
   const std::string hash = PasswordHasher::hash_now("password 1");
   const auto least = [&](std::optional<std::string> against) {
@@ -69,14 +70,14 @@ TEST(PasswordHasher, AnUnknownPersonCostsAsMuchAsAWrongPassword) {
 }
 
 TEST(PasswordHasher, AsksWhetherTheHashIsStillWanted) {
-  Io io;
+  IoThreads io;
   PasswordHasher hasher({.threads = 1});
   EXPECT_EQ(io.run(hasher.hash("password 1", [] { return false; })), std::nullopt);
   EXPECT_TRUE(io.run(hasher.hash("password 1", always)));
 }
 
 TEST(PasswordHasherConcurrency, RefusesWhenTooManyWait) {
-  Io io;
+  IoThreads io;
   PasswordHasher hasher({.threads = 1, .max_waiting = 2});
   std::promise<void> running, go_on;
   auto held = go_on.get_future().share();

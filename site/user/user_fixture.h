@@ -1,83 +1,24 @@
 // What the tests of this module stand on: a service over a real SQLite file in a directory of its own.
 #pragma once
 
-#include <boost/asio/awaitable.hpp>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/use_future.hpp>
-#include <cstdlib>
-#include <filesystem>
-#include <memory>
 #include <optional>
-#include <stdexcept>
 #include <string>
-#include <thread>
-#include <utility>
-#include <vector>
 
 #include "site/user/session_repository.h"
 #include "site/user/user_repository.h"
 #include "site/user/user_service.h"
 #include "weir/base/clock.h"
 #include "weir/sql/database.h"
-#include "weir/telemetry/metrics.h"
+#include "weir/testing/io_threads.h"
+#include "weir/testing/store.h"
 
 namespace weir::site::user {
-
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "weir-user-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp " + pattern);
-    path = pattern;
-  }
-  ~TemporaryDirectory() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path, ignored);
-  }
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-
-  std::filesystem::path path;
-};
-
-// A few I/O threads, as the server has.
-class Io {
- public:
-  explicit Io(int threads = 2) {
-    for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { context_.run(); });
-  }
-  ~Io() {
-    work_.reset();
-    context_.stop();
-    for (auto& thread : threads_) thread.join();
-  }
-  Io(const Io&) = delete;
-  Io& operator=(const Io&) = delete;
-
-  boost::asio::any_io_executor executor() { return context_.get_executor(); }
-
-  template <class T>
-  std::future<T> start(boost::asio::awaitable<T> work) {
-    return boost::asio::co_spawn(context_, std::move(work), boost::asio::use_future);
-  }
-  template <class T>
-  T run(boost::asio::awaitable<T> work) {
-    return start(std::move(work)).get();
-  }
-
- private:
-  boost::asio::io_context context_;
-  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_{context_.get_executor()};
-  std::vector<std::thread> threads_;
-};
 
 // The whole module over one file; making another over the same directory is a restart.
 class Module {
  public:
-  explicit Module(const std::filesystem::path& directory, UserService::Options options = {})
-      : database(database_options(directory)),
+  explicit Module(const TempDir& directory, UserService::Options options = {})
+      : database(store_in(directory)),
         users(user_store, repository_options(clock), io.executor()),
         sessions(session_store, options.refresh_ttl, clock),
         service(users, sessions, options, clock) {}
@@ -104,18 +45,12 @@ class Module {
   sql::Database database;
   UserStore user_store{database};
   SessionStore session_store{database};
-  Io io;
+  IoThreads io;
   UserRepository users;
   SessionRepository sessions;
   UserService service;
 
  private:
-  static sql::Options database_options(const std::filesystem::path& directory) {
-    sql::Options options;
-    options.path = (directory / "weir.db").string();
-    options.full_sync = false;
-    return options;
-  }
   static UserRepository::Options repository_options(const Clock& clock) {
     UserRepository::Options options;
     options.clock = &clock;
@@ -123,11 +58,27 @@ class Module {
   }
 };
 
-// How often a statement of the module ran in this process.
-inline double statements(const std::string& operation) {
-  return telemetry::counter("weir_store_queries_total", "Statements that the store was given",
-                            {{"module", "user"}, {"operation", operation}})
-      .value();
-}
+// The module on a store that is there, beside the module that a test is about.
+class Neighbour {
+ public:
+  Neighbour(sql::Database& database, IoThreads& io)
+      : user_store(database),
+        session_store(database),
+        users(user_store, {}, io.executor()),
+        sessions(session_store, std::chrono::hours(1)),
+        service(users, sessions, {}) {}
+  ~Neighbour() {
+    users.stop();
+    service.stop();
+  }
+  Neighbour(const Neighbour&) = delete;
+  Neighbour& operator=(const Neighbour&) = delete;
+
+  UserStore user_store;
+  SessionStore session_store;
+  UserRepository users;
+  SessionRepository sessions;
+  UserService service;
+};
 
 }  // namespace weir::site::user

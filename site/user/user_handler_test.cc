@@ -2,14 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include <boost/asio/connect.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/string_body.hpp>
 #include <boost/beast/http/write.hpp>
 #include <boost/json/parse.hpp>
-#include <boost/json/serialize.hpp>
 #include <map>
 
 #include "site/user/user_fixture.h"
@@ -109,8 +107,8 @@ class UserHandlerTest : public testing::Test {
     return {{"Cookie", set.substr(0, set.find(';'))}, {"X-Weir-Page", "1"}};
   }
 
-  TemporaryDirectory directory;
-  Module module{directory.path};
+  TempDir directory;
+  Module module{directory};
   std::optional<http::Server> server;
 };
 

@@ -4,6 +4,7 @@
 
 #include "site/user/password.h"
 #include "site/user/user_fixture.h"
+#include "weir/testing/metrics.h"
 
 namespace weir::site::user {
 namespace {
@@ -16,13 +17,13 @@ class UserServiceTest : public testing::Test {
  protected:
   void restart(UserService::Options options = {}) {
     module.reset();
-    module = std::make_unique<Module>(directory.path, options);
+    module = std::make_unique<Module>(directory, options);
   }
   UserService& service() { return module->service; }
   std::optional<Caller> caller(const std::string& token) { return service().authenticate(token); }
 
-  TemporaryDirectory directory;
-  std::unique_ptr<Module> module = std::make_unique<Module>(directory.path);
+  TempDir directory;
+  std::unique_ptr<Module> module = std::make_unique<Module>(directory);
 };
 
 TEST_F(UserServiceTest, SignsUpAndIn) {
@@ -97,10 +98,10 @@ TEST_F(UserServiceTest, CreatingManyTwiceAddsNothing) {
 
 TEST_F(UserServiceTest, AHundredReadsLoadOnce) {
   const auto id = module->sign_up("ann@example.com");
-  const double before = statements("find");
+  const double before = statements("user", "find");
   EXPECT_FALSE(service().find(*id));
   for (int i = 0; i < 100; ++i) EXPECT_TRUE(module->io.run(service().get(*id)));
-  EXPECT_EQ(statements("find") - before, 1);
+  EXPECT_EQ(statements("user", "find") - before, 1);
   ASSERT_TRUE(service().find(*id));
   EXPECT_EQ((*service().find(*id))->id, *id);
 }
@@ -111,15 +112,15 @@ TEST_F(UserServiceTest, ABulkIsOneStatementForWhatTheCacheLacks) {
   auto ids = service().create_many(users);
   module->io.run(service().get(ids[3]));
   ids.insert(ids.begin(), 999'999);  // nobody
-  const double one = statements("find"), all = statements("find_all");
+  const double one = statements("user", "find"), all = statements("user", "find_all");
   const auto found = module->io.run(service().get_all(ids));
   ASSERT_EQ(found.size(), ids.size());
   EXPECT_EQ(found[0], nullptr);
   for (std::size_t i = 1; i < ids.size(); ++i) EXPECT_EQ(found[i]->id, ids[i]);
-  EXPECT_EQ(statements("find_all") - all, 1);
+  EXPECT_EQ(statements("user", "find_all") - all, 1);
   module->io.run(service().get_all(ids));
-  EXPECT_EQ(statements("find_all") - all, 1);
-  EXPECT_EQ(statements("find") - one, 0);
+  EXPECT_EQ(statements("user", "find_all") - all, 1);
+  EXPECT_EQ(statements("user", "find") - one, 0);
 }
 
 TEST_F(UserServiceTest, NobodyIsNullUntilThereIsSomebody) {
@@ -373,12 +374,12 @@ TEST_F(UserServiceConcurrency, OfTwoUsesOfATokenOneWinsAndTheSessionEnds) {
 
 TEST_F(UserServiceConcurrency, AHundredReadersAtOnceLoadOnce) {
   const auto id = module->sign_up("ann@example.com");
-  const double before = statements("find");
+  const double before = statements("user", "find");
   std::vector<std::future<UserPtr>> all;
   all.reserve(100);
   for (int i = 0; i < 100; ++i) all.push_back(module->io.start(service().get(*id)));
   for (auto& one : all) EXPECT_TRUE(one.get());
-  EXPECT_EQ(statements("find") - before, 1);
+  EXPECT_EQ(statements("user", "find") - before, 1);
 }
 
 TEST_F(UserServiceConcurrency, AReadBesideAChangeNeverKeepsTheOldNickname) {

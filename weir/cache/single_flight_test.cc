@@ -307,7 +307,8 @@ TEST(SingleFlightConcurrency, WaitersResumeOnTheirOwnThreads) {
   done.reserve(200);
   for (int i = 0; i < 200; ++i) {
     ThreadLoop& loop = loops[static_cast<std::size_t>(i) % loops.size()];
-    done.push_back(start_on(loop.executor(), [&, home = loop.thread()]() -> asio::awaitable<void> {
+    done.push_back(start_on(loop.executor(), [&]() -> asio::awaitable<void> {
+      const auto home = std::this_thread::get_id();
       const Shared value = co_await flights.run(1, [&calls]() -> asio::awaitable<Shared> {
         ++calls;
         co_await pause(100ms);

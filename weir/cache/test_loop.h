@@ -1,10 +1,7 @@
 // For the tests of this folder: an io_context that a test turns by hand, or that has a thread of its own.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
@@ -12,7 +9,8 @@
 #include <boost/asio/use_future.hpp>
 #include <chrono>
 #include <future>
-#include <thread>
+
+#include "weir/testing/io_threads.h"
 
 namespace weir::cache {
 
@@ -49,20 +47,10 @@ inline boost::asio::awaitable<void> pause(std::chrono::steady_clock::duration ti
   co_await timer.async_wait(boost::asio::use_awaitable);
 }
 
-class ThreadLoop {
+// A loop of one thread.
+class ThreadLoop : public IoThreads {
  public:
-  ThreadLoop() : work_(boost::asio::make_work_guard(io_)), thread_([this] { io_.run(); }) {}
-  ~ThreadLoop() {
-    work_.reset();
-    thread_.join();
-  }
-  boost::asio::any_io_executor executor() { return io_.get_executor(); }
-  std::thread::id thread() const { return thread_.get_id(); }
-
- private:
-  boost::asio::io_context io_{1};
-  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
-  std::thread thread_;
+  ThreadLoop() : IoThreads(1) {}
 };
 
 }  // namespace weir::cache

@@ -1,9 +1,8 @@
 #include "weir/config/settings.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <fstream>
+#include "weir/testing/temp_dir.h"
 
 namespace weir::config {
 namespace {
@@ -27,12 +26,7 @@ std::vector<Key> keys() {
 
 class SettingsTest : public testing::Test {
  protected:
-  std::filesystem::path file(const std::string& text) {
-    const auto path =
-        std::filesystem::temp_directory_path() / ("weir-settings-" + std::to_string(::getpid()) + ".toml");
-    std::ofstream(path) << text;
-    return path;
-  }
+  std::filesystem::path file(const std::string& text) { return dir_.file("weir.toml", text); }
   static std::string fault(const std::optional<std::filesystem::path>& path, const Settings::Variables& env,
                            const Settings::Variables& flags = {}) {
     try {
@@ -42,6 +36,8 @@ class SettingsTest : public testing::Test {
     }
     return "";
   }
+
+  TempDir dir_;
 };
 
 TEST_F(SettingsTest, TheLastOfDefaultFileEnvironmentAndFlagWins) {

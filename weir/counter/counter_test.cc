@@ -6,7 +6,7 @@
 
 #include "weir/base/fault.h"
 #include "weir/base/random.h"
-#include "weir/sql/temp_dir.h"
+#include "weir/testing/temp_dir.h"
 
 namespace weir::counter {
 namespace {
@@ -44,7 +44,7 @@ class CounterTest : public testing::Test {
     return found;
   }
 
-  sql::TempDir dir_;
+  TempDir dir_;
   sql::Database store_{{.path = dir_ / "weir.db"}};
   idempotency::Inbox inbox_{{.consumer = "interaction"}};
   Counter reads_{Table{}};

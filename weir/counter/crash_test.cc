@@ -14,7 +14,7 @@
 #include "weir/counter/counter.h"
 #include "weir/queue/producer.h"
 #include "weir/queue/test_support.h"
-#include "weir/sql/temp_dir.h"
+#include "weir/testing/temp_dir.h"
 
 namespace weir::counter {
 namespace {
@@ -38,7 +38,7 @@ struct Told {
 // A whole house on one directory.
 class House {
  public:
-  explicit House(const sql::TempDir& dir)
+  explicit House(const TempDir& dir)
       : store_({.path = dir / "weir.db", .full_sync = false}),
         queue_({.path = dir / "queue.db", .partitions = 4}),
         journal_({.directory = dir / "", .size = 4 << 20, .lanes = 4}),
@@ -94,7 +94,7 @@ boost::asio::awaitable<void> publish_acked(queue::Producer& producer, Told& told
   }
 }
 
-[[noreturn]] void live(const sql::TempDir& dir, Told& told) {
+[[noreturn]] void live(const TempDir& dir, Told& told) {
   House house(dir);
   boost::asio::io_context io;
   boost::asio::co_spawn(io, publish_acked(house.producer(), told), boost::asio::detached);
@@ -112,7 +112,7 @@ TEST(CountCrash, EachEventThatWasTakenCountsExactlyOnceThroughKills) {
   Random random(seed);
   void* shared = ::mmap(nullptr, sizeof(Told), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   auto& told = *new (shared) Told{};
-  sql::TempDir dir;
+  TempDir dir;
   constexpr int kKills = 15;
   for (int kill = 0; kill < kKills; ++kill) {
     const pid_t child = ::fork();

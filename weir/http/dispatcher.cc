@@ -154,22 +154,4 @@ void Dispatcher::allow_origin(const Request& request, Response& response) const 
             "Allow, ETag, Idempotency-Replayed, Location, Retry-After, X-Request-Id");
 }
 
-Reply Dispatcher::serve(Request& request) const {
-  Plan planned = plan(request);
-  Response response;
-  if (planned.answer) {
-    response = std::move(*planned.answer);
-  } else {
-    std::exception_ptr error;
-    try {
-      response = co_await planned.entry->route.handler(request);
-    } catch (...) {
-      error = std::current_exception();
-    }
-    if (error) response = failed(request, planned.label, error);
-  }
-  allow_origin(request, response);
-  co_return response;
-}
-
 }  // namespace weir::http

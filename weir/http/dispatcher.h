@@ -1,6 +1,6 @@
 // Dispatcher: everything between a parsed request and its handler that needs no socket: the route, who asks,
-// what may be sent, cross-origin rules, and what an exception becomes. For this folder and for tests of
-// handlers.
+// what may be sent, cross-origin rules, and what an exception becomes. For this folder; tests of handlers use
+// it by weir/testing/serve.h.
 #pragma once
 
 #include <exception>
@@ -32,9 +32,6 @@ class Dispatcher {
 
   // Adds what a browser on another origin needs to see the answer.
   void allow_origin(const Request& request, Response& response) const;
-
-  // All of it, for tests of handlers without a server.
-  Reply serve(Request& request) const;
 
   const Router& router() const { return router_; }
 

@@ -5,8 +5,8 @@
 #include <set>
 
 #include "weir/base/random.h"
-#include "weir/sql/temp_dir.h"
 #include "weir/telemetry/metrics.h"
+#include "weir/testing/temp_dir.h"
 
 namespace weir::idempotency {
 namespace {
@@ -47,7 +47,7 @@ class InboxTest : public testing::Test {
   }
 
   using Indices = std::vector<std::size_t>;
-  sql::TempDir dir_;
+  TempDir dir_;
   ManualClock clock_;
   sql::Database store_{{.path = dir_ / "weir.db"}};
   Inbox inbox_{{.consumer = "interaction", .clock = &clock_}};

@@ -2,19 +2,16 @@
 
 #include <gtest/gtest.h>
 
-#include <set>
-
 #include "weir/base/fault.h"
 #include "weir/queue/dead_letter.h"
 #include "weir/queue/record_batch.h"
 #include "weir/queue/test_support.h"
-#include "weir/sql/temp_dir.h"
 #include "weir/telemetry/metrics.h"
+#include "weir/testing/temp_dir.h"
 
 namespace weir::queue {
 namespace {
 
-using sql::TempDir;
 using namespace std::chrono_literals;
 
 BatchConsumer::Options quick(const std::string& group) {

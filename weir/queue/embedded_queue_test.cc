@@ -6,12 +6,11 @@
 
 #include "weir/queue/record_batch.h"
 #include "weir/queue/test_support.h"
-#include "weir/sql/temp_dir.h"
+#include "weir/testing/temp_dir.h"
 
 namespace weir::queue {
 namespace {
 
-using sql::TempDir;
 using namespace std::chrono_literals;
 
 std::size_t sum(const std::vector<std::int64_t>& numbers) {

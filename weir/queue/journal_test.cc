@@ -1,6 +1,5 @@
 #include "weir/queue/journal.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -10,19 +9,16 @@
 #include <unistd.h>
 
 #include <fstream>
-#include <set>
 #include <thread>
 
 #include "weir/base/fault.h"
 #include "weir/base/random.h"
 #include "weir/queue/journal_format.h"
 #include "weir/queue/partition.h"
-#include "weir/sql/temp_dir.h"
+#include "weir/testing/temp_dir.h"
 
 namespace weir::queue {
 namespace {
-
-using sql::TempDir;
 
 Journal::Options options_in(const TempDir& dir, std::size_t size = Journal::kMinSize) {
   return {.directory = dir / "", .size = size};

@@ -9,12 +9,12 @@
 #include <boost/asio/use_future.hpp>
 
 #include "weir/queue/test_support.h"
-#include "weir/sql/temp_dir.h"
+#include "weir/testing/io_threads.h"
+#include "weir/testing/temp_dir.h"
 
 namespace weir::queue {
 namespace {
 
-using sql::TempDir;
 using namespace std::chrono_literals;
 namespace asio = boost::asio;
 
@@ -28,12 +28,7 @@ struct House {
     for (const auto end : queue.ends(topic)) sum += end;
     return sum;
   }
-  bool publish_acked(const Event& event) {
-    asio::io_context io;
-    auto done = asio::co_spawn(io, producer.publish_acked(event), asio::use_future);
-    io.run();
-    return done.get();
-  }
+  bool publish_acked(const Event& event) { return run_here(producer.publish_acked(event)); }
   TempDir dir;
   Journal journal;
   EmbeddedQueue queue;

@@ -14,8 +14,9 @@
 #include <latch>
 #include <random>
 
-#include "weir/sql/temp_dir.h"
 #include "weir/sql/transaction.h"
+#include "weir/testing/io_threads.h"
+#include "weir/testing/temp_dir.h"
 
 namespace weir::sql {
 namespace {
@@ -39,15 +40,6 @@ class DatabaseConcurrency : public testing::Test {
   std::int64_t count() {
     return database->read_now(
         [](Session& session) { return session.one(kCount, first<std::int64_t>).value(); });
-  }
-
-  template <class F>
-  void run(F f) {
-    asio::io_context io;
-    std::exception_ptr error;
-    asio::co_spawn(io, std::move(f), [&](std::exception_ptr e) { error = e; });
-    io.run();
-    if (error) std::rethrow_exception(error);
   }
 
   // Keeps the writer busy until it is let go, so that what is written meanwhile forms one group.
@@ -106,7 +98,7 @@ class DatabaseConcurrency : public testing::Test {
 
 TEST_F(DatabaseConcurrency, CoroutinesReadAndWriteAndComeBack) {
   open();
-  run([&]() -> asio::awaitable<void> {
+  run_here([&]() -> asio::awaitable<void> {
     const auto here = std::this_thread::get_id();
     const Changes changes =
         co_await database->write([](Session& session) { return session.execute(kInsert, 1, "x"); });
@@ -117,7 +109,7 @@ TEST_F(DatabaseConcurrency, CoroutinesReadAndWriteAndComeBack) {
     EXPECT_EQ(v, "x");
     EXPECT_EQ(std::this_thread::get_id(), here);
     co_await database->write([](Session& session) { session.execute(kInsert, 2, "y"); });
-  });
+  }());
   EXPECT_EQ(count(), 2);
 }
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "weir/sql/database.h"
-#include "weir/sql/temp_dir.h"
+#include "weir/testing/temp_dir.h"
 
 namespace weir::sql {
 namespace {

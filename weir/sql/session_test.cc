@@ -8,9 +8,9 @@
 
 #include "weir/sql/placeholders.h"
 #include "weir/sql/sqlite.h"
-#include "weir/sql/temp_dir.h"
 #include "weir/sql/transaction.h"
 #include "weir/telemetry/metrics.h"
+#include "weir/testing/temp_dir.h"
 
 namespace weir::sql {
 namespace {
