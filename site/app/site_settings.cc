@@ -1,11 +1,11 @@
 #include "site/app/site_settings.h"
 
 #include <algorithm>
-#include <boost/asio/ip/address.hpp>
 
 #include "weir/base/fault.h"
 #include "weir/base/id.h"
 #include "weir/base/units.h"
+#include "weir/http/server.h"
 
 namespace weir::site {
 namespace {
@@ -60,26 +60,27 @@ Fault starting_with(std::string prefix) {
   };
 }
 
-std::string address_fault(const std::string& text) {
+// What the check of the one who will use the value says.
+template <class Check>
+std::string fault_of(Check check) {
   try {
-    parse_address(text);
+    check();
     return "";
-  } catch (const config::BadSetting& error) {
+  } catch (const Unusable& error) {
     return error.what();
   }
 }
 
-std::string networks_fault(const std::string& text) {
-  std::size_t from = 0;
-  while (from < text.size()) {
-    const std::size_t comma = std::min(text.find(',', from), text.size());
-    const std::string entry = text.substr(from, comma - from);
-    boost::system::error_code error;
-    boost::asio::ip::make_address(entry.substr(0, entry.find('/')), error);
-    if (error) return "\"" + entry + "\" is no address or network";
-    from = comma + 1;
-  }
-  return "";
+std::string address_fault(const std::string& text) {
+  return fault_of([&] { http::check_listen(text); });
+}
+
+std::string proxies_fault(const std::string& text) {
+  return fault_of([&] { http::check_trusted_proxies(config::split_list(text)); });
+}
+
+std::string origins_fault(const std::string& text) {
+  return fault_of([&] { http::check_cors_origins(config::split_list(text)); });
 }
 
 std::string secret_fault(const std::string& text) {
@@ -107,8 +108,9 @@ std::vector<Key> site_keys() {
       key("http.client_memory", Kind::size, "256MiB", size + ", from 16MiB to 1TiB",
           size_between(kMinClientMemory, kMaxClientMemory)),
       key("http.trusted_proxies", Kind::list, "", "a list of addresses and networks such as 10.0.0.0/8",
-          networks_fault),
-      key("http.cors_origins", Kind::list, "", "a list of origins such as https://example.com"),
+          proxies_fault),
+      key("http.cors_origins", Kind::list, "", "a list of origins such as https://example.com",
+          origins_fault),
       key("http.header_deadline", Kind::duration, "10s", duration, at_least(std::chrono::milliseconds(10))),
       key("http.body_deadline", Kind::duration, "30s", duration, at_least(std::chrono::milliseconds(10))),
       key("http.access_log", Kind::text, "errors", "all, errors (5xx) or off",
@@ -158,19 +160,6 @@ std::filesystem::path queue_path(const config::Settings& settings) {
 void want_store(const config::Settings& settings) {
   const auto path = store_path(settings);
   if (!std::filesystem::exists(path)) throw Unusable("there is no store at " + path.string());
-}
-
-Address parse_address(const std::string& text) {
-  const std::size_t colon = text.rfind(':');
-  if (colon == std::string::npos) throw config::BadSetting("it has no port");
-  std::string host = text.substr(0, colon);
-  if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
-  boost::system::error_code error;
-  boost::asio::ip::make_address(host, error);
-  if (error) throw config::BadSetting("\"" + host + "\" is no IP address");
-  const auto port = parse_decimal(text.substr(colon + 1), 65535);
-  if (!port) throw config::BadSetting("\"" + text.substr(colon + 1) + "\" is no port");
-  return {std::move(host), static_cast<std::uint16_t>(*port)};
 }
 
 }  // namespace weir::site

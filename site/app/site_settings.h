@@ -22,11 +22,4 @@ std::filesystem::path queue_path(const config::Settings& settings);
 // Unusable when there is none.
 void want_store(const config::Settings& settings);
 
-struct Address {
-  std::string host;
-  std::uint16_t port = 0;
-};
-// "127.0.0.1:8080" or "[::1]:8080"; throws config::BadSetting.
-Address parse_address(const std::string& text);
-
 }  // namespace weir::site

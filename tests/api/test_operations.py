@@ -186,6 +186,9 @@ def test_admins_are_made_and_unmade_beside_a_running_server(tmp_path):
 def test_bad_settings_tell_key_value_allowed_and_place(tmp_path):
     bad = weir("serve", "--listen", "127.0.0.1:0", "--data", str(tmp_path), env={"WEIR_HTTP_MAX_BODY": "2MB"})
     assert bad.returncode == 2 and all(w in bad.stderr for w in ("http.max_body", "2MB", "WEIR_HTTP_MAX_BODY", "allowed")), bad.stderr
+    for key, value in [("CORS_ORIGINS", "example.com"), ("TRUSTED_PROXIES", "10.0.0.0/99"), ("LISTEN", "::1:8080"), ("LISTEN", "[127.0.0.1]:80")]:
+        bad = weir("config", env={f"WEIR_HTTP_{key}": value})
+        assert bad.returncode == 2 and all(w in bad.stderr for w in (f"http.{key.lower()}", value, f"WEIR_HTTP_{key}", "allowed")), bad.stderr
     (tmp_path / "weir.toml").write_text("[queue]\nretention = \"8d\"\n")
     assert "idempotency.inbox" in weir("config", cwd=tmp_path).stderr
     (tmp_path / "weir.toml").write_text("[http]\nlistne = \"x\"\n")

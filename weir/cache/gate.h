@@ -36,10 +36,6 @@ class Gate : public std::enable_shared_from_this<Gate> {
     wake(std::move(waiters));
     return true;
   }
-  bool is_open() const {
-    const std::lock_guard lock(mutex_);
-    return open_;
-  }
 
  private:
   struct Waiter {

@@ -39,17 +39,6 @@ bool fits_kind(Kind kind, const std::string& value) {
   return false;
 }
 
-std::vector<std::string> split(const std::string& text) {
-  std::vector<std::string> parts;
-  std::size_t from = 0;
-  while (from <= text.size() && !text.empty()) {
-    const std::size_t comma = std::min(text.find(',', from), text.size());
-    parts.push_back(text.substr(from, comma - from));
-    from = comma + 1;
-  }
-  return parts;
-}
-
 // "http.max_body" is WEIR_HTTP_MAX_BODY.
 std::string variable_of(const std::string& name) {
   std::string variable = "WEIR_";
@@ -169,6 +158,17 @@ const Settings::Entry& Settings::at(std::string_view name) const {
   return *found;
 }
 
+std::vector<std::string> split_list(const std::string& text) {
+  std::vector<std::string> parts;
+  std::size_t from = 0;
+  while (from <= text.size() && !text.empty()) {
+    const std::size_t comma = std::min(text.find(',', from), text.size());
+    parts.push_back(text.substr(from, comma - from));
+    from = comma + 1;
+  }
+  return parts;
+}
+
 std::string Settings::text(std::string_view name) const {
   return at(name).value;
 }
@@ -185,7 +185,7 @@ std::uint64_t Settings::size(std::string_view name) const {
   return parse_size(at(name).value).value();
 }
 std::vector<std::string> Settings::list(std::string_view name) const {
-  return split(at(name).value);
+  return split_list(at(name).value);
 }
 
 std::vector<Shown> Settings::all() const {

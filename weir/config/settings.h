@@ -39,6 +39,9 @@ class BadSetting : public Unusable {
   using Unusable::Unusable;
 };
 
+// The parts between the commas; an empty text has none.
+std::vector<std::string> split_list(const std::string& text);
+
 struct Shown {
   std::string name, value, origin;
 };

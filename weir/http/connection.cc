@@ -118,7 +118,10 @@ asio::awaitable<void> Connection::run() {
         error = std::current_exception();
       }
       now_ = SteadyClock::now();
-      if (phase_ == Phase::answered) co_return;
+      if (phase_ == Phase::answered) {
+        if (!output_.empty() && co_await write_rest()) stream_.shutdown_send();
+        co_return;
+      }
       // A handler may have been cancelled, or have shut cancellation out; the next one begins afresh.
       co_await asio::this_coro::reset_cancellation_state();
       if (error) {
@@ -210,6 +213,7 @@ asio::awaitable<bool> Connection::read_body() {
       co_return false;
     }
     co_await stream_.wait_for_input(kAwait);
+    now_ = SteadyClock::now();
     if (expired_) {
       co_await refuse(too_slow("The body took too long to come."));
       co_return false;
@@ -266,7 +270,8 @@ bool Connection::finish_request(Response response) {
     response = Problem(500, "internal_error", "Something went wrong here; it has been noted.").response();
   }
   const unsigned status = response.status;
-  const std::size_t bytes = response.payload().size();
+  const bool has_body = request_.method != "HEAD" && status != 204 && status != 304;
+  const std::size_t bytes = has_body ? response.payload().size() : 0;
   append(std::move(response), keep_alive);
   record(label_, status, bytes);
   request_.clear();  // before the bytes that its views point into
@@ -307,11 +312,14 @@ void Connection::record(std::string_view label, unsigned status, std::size_t byt
 // Answers what can't be served and closes: where the next request would begin is not known any more.
 asio::awaitable<void> Connection::refuse(Problem problem) {
   started_ = now_;
+  request_.peer = peer_;
   request_.method = {};
   request_.body = std::string();
   take_request_id();
-  append(problem.response(), false);
-  record("none", problem.status(), 0);
+  Response response = problem.response();
+  const std::size_t bytes = response.payload().size();
+  append(std::move(response), false);
+  record("none", problem.status(), bytes);
   if (write_now() || co_await write_rest()) co_await linger();
 }
 
@@ -420,10 +428,11 @@ void Connection::expire() {
 // The handler waits for something that can't be cancelled. Its client need not; the connection ends with it.
 void Connection::answer_without_handler() {
   now_ = SteadyClock::now();
-  append(unavailable("This took too long.").response(), false);
-  record(label_, 503, 0);
-  write_now();
-  stream_.shutdown_send();
+  Response response = unavailable("This took too long.").response();
+  const std::size_t bytes = response.payload().size();
+  append(std::move(response), false);
+  record(label_, 503, bytes);
+  if (write_now()) stream_.shutdown_send();
   phase_ = Phase::answered;
 }
 

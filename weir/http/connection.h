@@ -1,7 +1,7 @@
 // Connection: one client, from accept to close, as one coroutine on one worker. For this folder's own use.
 //
 // It suspends only to wait for bytes, for a handler, or for a client that doesn't take its answer; each of
-// these waits is a Phase with a deadline. One timer serves them all: it is armed anew only when a deadline
+// these waits is a Phase with a deadline. (And for its turn to answer, which comes before the thread rests.) One timer serves them all: it is armed anew only when a deadline
 // comes earlier than it would fire, and looks at the deadline in force when it does. So an ordinary request
 // costs no timer operation at all.
 #pragma once

@@ -29,7 +29,8 @@ Problem invalid_token() {
           {{"WWW-Authenticate", "Bearer error=\"invalid_token\""}}};
 }
 
-// An origin is a scheme and a host, as browsers send it: without a path.
+}  // namespace
+
 void check_origin(const std::string& origin) {
   const std::size_t scheme = origin.find("://");
   const bool good =
@@ -37,8 +38,6 @@ void check_origin(const std::string& origin) {
                         origin.find_first_of("/ ,", scheme + 3) == std::string::npos);
   if (!good) throw Unusable("not an origin: \"" + origin + "\" (allowed: \"https://host[:port]\" or \"*\")");
 }
-
-}  // namespace
 
 Dispatcher::Dispatcher(Router router, Authenticator authenticate, std::vector<std::string> cors_origins)
     : router_(std::move(router)),

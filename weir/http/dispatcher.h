@@ -14,6 +14,9 @@
 
 namespace weir::http {
 
+// An origin is a scheme and a host, as browsers send it, without a path; or "*". Throws Unusable.
+void check_origin(const std::string& origin);
+
 class Dispatcher {
  public:
   Dispatcher(Router router, Authenticator authenticate, std::vector<std::string> cors_origins);

@@ -44,6 +44,16 @@ ssize_t uninterrupted(Call call) {
   }
 }
 
+// What fails for one stream must not cost the others their edges.
+template <class F>
+void serve(F f) {
+  try {
+    f();
+  } catch (const std::exception& e) {
+    telemetry::swallowed("http.poller", e);
+  }
+}
+
 }  // namespace
 
 const std::uint32_t Stream::kInput = EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR;
@@ -68,16 +78,11 @@ void Poller::deliver() {
   const int count = ::epoll_wait(set_.native_handle(), events.data(), kMaxEvents, 0);
   delivering_ = true;
   for (int i = 0; i < count; ++i) {
-    try {
-      static_cast<Stream*>(events[i].data.ptr)->on_events(events[i].events);
-    } catch (const std::exception& e) {
-      // The edges of the others must not be lost with it.
-      telemetry::swallowed("http.poller", e);
-    }
+    serve([&event = events[i]] { static_cast<Stream*>(event.data.ptr)->on_events(event.events); });
   }
   delivering_ = false;
   ending_.swap(turns_);
-  for (Stream* stream : ending_) stream->resume();
+  for (Stream* stream : ending_) serve([stream] { stream->resume(); });
   ending_.clear();
 }
 

@@ -9,6 +9,7 @@
 #include <boost/asio/detached.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,6 +46,7 @@ class PollerTest : public testing::Test {
     std::string bytes(room, '\0');
     for (;;) {
       co_await stream.wait_for_input(asio::deferred);
+      ++resumed_;
       const auto transfer = stream.read(asio::buffer(bytes));
       if (transfer.ended) break;
       if (transfer.count > 0) log_.push_back(name + bytes.substr(0, transfer.count));
@@ -61,6 +63,7 @@ class PollerTest : public testing::Test {
   asio::io_context context_;
   Poller poller_{context_};
   Log log_;
+  int resumed_ = 0;
 };
 
 TEST_F(PollerTest, ReadsWhatComes) {
@@ -73,6 +76,7 @@ TEST_F(PollerTest, ReadsWhatComes) {
   a.send("2");
   turn();
   EXPECT_EQ(log_, (Log{"a1", "a2"}));
+  EXPECT_EQ(resumed_, 2) << "it came round to read nothing";
   a.hang_up();
   turn();
   EXPECT_EQ(log_, (Log{"a1", "a2", "a."}));
@@ -98,6 +102,21 @@ TEST_F(PollerTest, LetsOthersHaveTheirTurnBetweenFullReads) {
   b.hang_up();
   turn();
   EXPECT_EQ(log_, (Log{"a1", "b1", "a2", "b.", "a3", "a."}));
+}
+
+TEST_F(PollerTest, ServesMoreThanABatch) {
+  std::vector<std::unique_ptr<Pair>> pairs;
+  for (int i = 0; i < 300; ++i) {
+    pairs.push_back(std::make_unique<Pair>(poller_));
+    run(read_all(pairs.back()->stream, "", 100));
+  }
+  turn();
+  for (const auto& pair : pairs) pair->send("x");
+  turn();
+  EXPECT_EQ(log_, Log(300, "x"));
+  for (const auto& pair : pairs) pair->hang_up();
+  turn();
+  EXPECT_EQ(log_.size(), 600U);
 }
 
 TEST_F(PollerTest, EndsAWaitThatIsWoken) {

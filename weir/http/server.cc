@@ -6,7 +6,6 @@
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/deferred.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -79,6 +78,7 @@ struct Server::Impl {
   }
 
   void listen();
+  void begin_accepting();
   asio::awaitable<void> accept();
   bool deal(tcp::socket socket, Worker& worker);
   void run(Worker& worker);
@@ -94,7 +94,6 @@ struct Server::Impl {
   std::optional<tcp::acceptor> acceptor;
   std::vector<Guard> guards;
   std::vector<std::thread> threads;
-  std::atomic<std::size_t> next_executor{0};
 };
 
 void Server::Impl::listen() {
@@ -111,6 +110,19 @@ void Server::Impl::listen() {
   acceptor->listen(asio::socket_base::max_listen_connections, error);
   check();
   endpoint = acceptor->local_endpoint();
+}
+
+// Whatever ends it but the acceptor's end begins it anew: a server that is up must not be deaf.
+void Server::Impl::begin_accepting() {
+  asio::co_spawn(workers[0]->context, accept(), [this](const std::exception_ptr& error) {
+    if (!error || !acceptor->is_open()) return;
+    try {
+      std::rethrow_exception(error);
+    } catch (const std::exception& e) {
+      telemetry::swallowed("http.accept", e);
+    }
+    begin_accepting();
+  });
 }
 
 asio::awaitable<void> Server::Impl::accept() {
@@ -155,6 +167,18 @@ void Server::Impl::run(Worker& worker) {
   }
 }
 
+void check_listen(const std::string& text) {
+  parse_endpoint(text);
+}
+
+void check_trusted_proxies(const std::vector<std::string>& texts) {
+  const Proxies parsed(texts);
+}
+
+void check_cors_origins(const std::vector<std::string>& texts) {
+  for (const std::string& text : texts) check_origin(text);
+}
+
 Server::Server(ServerOptions options, Router router, Authenticator authenticate, const Clock& clock) {
   const std::size_t threads = options.threads > 0 ? options.threads : usable_cores();
   impl_ =
@@ -167,7 +191,7 @@ Server::~Server() {
 
 void Server::start() {
   impl_->listen();
-  asio::co_spawn(impl_->workers[0]->context, impl_->accept(), asio::detached);
+  impl_->begin_accepting();
   for (const auto& worker : impl_->workers) {
     impl_->guards.emplace_back(worker->context.get_executor());
     impl_->threads.emplace_back([impl = impl_.get(), w = worker.get()] { impl->run(*w); });
@@ -212,11 +236,6 @@ bool Server::stopping() const {
 
 std::size_t Server::connections() const {
   return impl_->shared.connections();
-}
-
-asio::any_io_executor Server::executor() {
-  const std::size_t turn = impl_->next_executor.fetch_add(1, std::memory_order_relaxed);
-  return impl_->workers[turn % impl_->workers.size()]->context.get_executor();
 }
 
 }  // namespace weir::http

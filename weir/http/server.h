@@ -49,11 +49,18 @@ struct ServerOptions {
   std::chrono::milliseconds idle_deadline{60'000};  // between requests; then closed
   // A handler's time; then it is cancelled and 503 answered, whether it lets itself be cancelled or not.
   std::chrono::milliseconds request_deadline{10'000};
-  std::chrono::milliseconds write_deadline{30'000};  // for the client to take an answer; then closed
-  std::vector<std::string> trusted_proxies = {};     // addresses, networks (10.0.0.0/8): X-Forwarded-* counts
-  std::vector<std::string> cors_origins = {};        // "https://example.com", or "*" for any
+  // For the client to take the first or the next bytes of an answer, and with a second for each 16 KiB added
+  // all of it; then closed.
+  std::chrono::milliseconds write_deadline{30'000};
+  std::vector<std::string> trusted_proxies = {};  // addresses, networks (10.0.0.0/8): X-Forwarded-* counts
+  std::vector<std::string> cors_origins = {};     // "https://example.com", or "*" for any
   AccessLogLevel access_log = AccessLogLevel::errors;
 };
+
+// The checks of single options, for those who read them from people: they throw Unusable, with the reason.
+void check_listen(const std::string& text);
+void check_trusted_proxies(const std::vector<std::string>& texts);
+void check_cors_origins(const std::vector<std::string>& texts);
 
 class Server {
  public:
@@ -83,8 +90,6 @@ class Server {
   bool stopping() const;
 
   std::size_t connections() const;
-  // One of its io_contexts, in turn: for coroutines that should run where the handlers do. Thread-safe.
-  boost::asio::any_io_executor executor();
 
  private:
   struct Impl;

@@ -56,6 +56,37 @@ TEST(ServerLimitsConcurrency, CutsSlowBodiesOff) {
   EXPECT_EQ(client.receive().status, 408U);
 }
 
+// The handler's time begins when the request is there, however long that took.
+TEST(ServerLimitsConcurrency, LeavesHandlersTheirTimeAfterSlowBodies) {
+  ServerOptions options;
+  options.request_deadline = milliseconds(200);
+  Router router = test_routes();
+  router.add({"POST",
+              "/wait",
+              Access::anyone,
+              [](Request&) -> Reply { co_return co_await wait_for(milliseconds(20)); },
+              {}});
+  TestServer server(options, std::move(router));
+  RawClient client = server.connect();
+  const std::string request = post("/wait", "{}");
+  ASSERT_TRUE(client.send(request.substr(0, request.size() - 1)));
+  std::this_thread::sleep_for(milliseconds(400));
+  EXPECT_EQ(client.ask(request.substr(request.size() - 1)).body, "waited");
+}
+
+// Who is refused late, too, is given the time to read why.
+TEST(ServerLimitsConcurrency, LingersAfterASlowBody) {
+  ServerOptions options;
+  options.body_deadline = milliseconds(2'500);  // longer than it lingers
+  TestServer server(options);
+  RawClient client = server.connect();
+  ASSERT_TRUE(client.send("POST /body HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n"));
+  EXPECT_EQ(client.receive().status, 408U);
+  EXPECT_TRUE(client.send(std::string(500'000, 'x')));
+  EXPECT_TRUE(server.has_connections(1)) << "it is still there";
+  EXPECT_TRUE(client.send(std::string(400'000, 'x'))) << "not reset";
+}
+
 TEST(ServerLimitsConcurrency, ClosesIdleConnections) {
   ServerOptions options;
   options.idle_deadline = milliseconds(100);

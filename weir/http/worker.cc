@@ -56,7 +56,8 @@ Worker::Worker(Shared& all, std::size_t its_number, std::size_t workers)
       context(1),  // one thread runs it: Asio leaves its wake-ups of others out
       poller(context) {}
 
-// A connection that still waits owns its coroutine, which owns the connection.
+// A connection that still waits owns its coroutine, which owns the connection. None is destroyed here yet: a
+// coroutine that is let go of is unwound through the context, which ends after this.
 Worker::~Worker() {
   for (Connection* connection : connections) connection->abandon();
 }
