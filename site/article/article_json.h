@@ -1,7 +1,7 @@
 // How articles look on the wire.
 #pragma once
 
-#include <boost/json/object.hpp>
+#include <boost/json/value.hpp>
 #include <map>
 #include <optional>
 #include <string>

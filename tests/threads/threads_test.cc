@@ -24,7 +24,7 @@
 #include "weir/queue/test_support.h"
 #include "weir/scheduler/ticker.h"
 #include "weir/sql/database.h"
-#include "weir/sql/temp_dir.h"
+#include "weir/testing/temp_dir.h"
 
 namespace {
 
@@ -99,7 +99,7 @@ TEST(RefusedThreadsConcurrency, OfABlockingPool) {
 }
 
 TEST(RefusedThreadsConcurrency, OfADatabaseWhichClosesItsFile) {
-  const sql::TempDir directory;
+  const TempDir directory;
   const std::string path = directory / "store.db";
   const auto open = [&] {
     EXPECT_FALSE(std::filesystem::exists(path + "-wal")) << "a session of the last try is still open";
@@ -109,12 +109,12 @@ TEST(RefusedThreadsConcurrency, OfADatabaseWhichClosesItsFile) {
 }
 
 TEST(RefusedThreadsConcurrency, OfAQueue) {
-  const sql::TempDir directory;
+  const TempDir directory;
   EXPECT_EQ(refuse_each_in_turn([&] { queue::EmbeddedQueue queue({.path = directory / "queue.db"}); }), 4);
 }
 
 TEST(RefusedThreadsConcurrency, OfAProducerWhoseJournalKeepsTheEvents) {
-  const sql::TempDir directory;
+  const TempDir directory;
   queue::EmbeddedQueue queue({.path = directory / "queue.db"});
   queue.create_topic("t");
   queue::Journal journal({.directory = directory / "", .size = queue::Journal::kMinSize});
@@ -130,7 +130,7 @@ TEST(RefusedThreadsConcurrency, OfAProducerWhoseJournalKeepsTheEvents) {
 }
 
 TEST(RefusedThreadsConcurrency, OfABatchConsumerWhichLeavesItsMessagesToAnother) {
-  const sql::TempDir directory;
+  const TempDir directory;
   queue::EmbeddedQueue queue({.path = directory / "queue.db"});
   queue.create_topic("t");
   queue.publish(queue::Records(10));
