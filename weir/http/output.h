@@ -7,7 +7,6 @@
 #include <boost/asio/buffer.hpp>
 #include <cstddef>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 
