@@ -45,6 +45,7 @@ class CommandLine {
   void add_data_commands();
   void add_job_commands();
   void add_admin_commands();
+  void add_lab_commands();
   void setting_flag(CLI::App& command, const std::string& flag, const std::string& key,
                     const std::string& help);
   int complain(const CLI::ParseError& error, const std::vector<std::string>& arguments);
@@ -56,6 +57,8 @@ class CommandLine {
   ImportOptions import_;
   std::string job_;
   std::string email_;
+  std::string lab_;
+  bool json_ = false;
   Run run_;
 };
 
@@ -69,6 +72,7 @@ CommandLine::CommandLine() {
   add_data_commands();
   add_job_commands();
   add_admin_commands();
+  add_lab_commands();
   command(app_, "config", "the configuration in force, and where each value came from",
           [this] { return show_config(common_.settings()); });
   command(app_, "version", "which Weir this is", [] { return show_version(); });
@@ -139,6 +143,17 @@ void CommandLine::add_admin_commands() {
                          [this] { return revoke_admin(common_.settings(), email_); });
   for (auto* each : {grant, revoke})
     each->add_option("EMAIL", email_, "the email that they signed up with")->required();
+}
+
+void CommandLine::add_lab_commands() {
+  auto* lab_command = command(app_, "lab", "accidents of caches, each beside its cure", {});
+  lab_command->require_subcommand(1);
+  command(*lab_command, "list", "the accidents by name", [] { return list_labs(); });
+  auto* run = command(*lab_command, "run",
+                      "one of them, without and with its cure; exit code 0 only if the cure held",
+                      [this] { return run_lab(lab_, json_); });
+  run->add_option("NAME", lab_, "the accident's name")->required();
+  run->add_flag("--json", json_, "prints JSON only");
 }
 
 int CommandLine::run(std::vector<std::string> arguments) {

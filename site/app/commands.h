@@ -37,6 +37,11 @@ int run_job(const config::Settings& settings, const std::string& name);
 int grant_admin(const config::Settings& settings, const std::string& email);
 int revoke_admin(const config::Settings& settings, const std::string& email);
 
+// Accidents of caches, each beside its cure; they need no store and no settings. Exit code 0 only if the cure
+// held; throws BadSetting when there is none of that name. `json`: prints JSON only.
+int list_labs();
+int run_lab(const std::string& name, bool json);
+
 int show_config(const config::Settings& settings);
 int show_version();
 
