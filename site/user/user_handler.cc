@@ -174,22 +174,27 @@ http::Doc doc(std::string summary, std::string takes, std::map<unsigned, std::st
   return out;
 }
 
+// Signing up and in waits for its turn to hash, and holds its body meanwhile: names and passwords are short.
+constexpr std::size_t kMaxBody = 16 << 10;
+
 }  // namespace
 
 void add_routes(http::Router& router, UserService& service) {
   using http::Access;
   for (auto& [name, schema] : schemas()) router.add_schema(name, std::move(schema));
 
-  router.add(
-      {"POST", "/v1/users", Access::anyone, bound(service, sign_up),
-       doc("Sign up with an email and a password", "NewUser", {{201, "UserId"}}, {409, 422}, "people")});
+  router.add({"POST", "/v1/users", Access::anyone, bound(service, sign_up),
+              doc("Sign up with an email and a password", "NewUser", {{201, "UserId"}}, {409, 422}, "people"),
+              kMaxBody});
   router.add({"POST", "/v1/sessions", Access::anyone, bound(service, sign_in),
               doc("Sign in; with X-Weir-Page: 1 a cookie is set instead of answering tokens", "Credentials",
-                  {{200, "SignedIn"}}, {401, 422}, "sessions")});
+                  {{200, "SignedIn"}}, {401, 422}, "sessions"),
+              kMaxBody});
   auto about_refresh = doc("Exchange a refresh token, which works once; a used one ends its session",
                            "Refresh", {{200, "SignedIn"}}, {401, 422}, "sessions");
   about_refresh.request_optional = true;  // a page sends its cookie
-  router.add({"POST", "/v1/sessions/refresh", Access::anyone, bound(service, refresh), about_refresh});
+  router.add(
+      {"POST", "/v1/sessions/refresh", Access::anyone, bound(service, refresh), about_refresh, kMaxBody});
   router.add({"DELETE", "/v1/sessions", Access::user, bound(service, sign_out),
               doc("Sign out: the refresh token ends now, access tokens when they expire", "", {{204, ""}}, {},
                   "sessions")});
@@ -198,7 +203,7 @@ void add_routes(http::Router& router, UserService& service) {
   auto about_change =
       doc("Change my profile; what isn't named stays", "ProfileChange", {{200, "Me"}}, {422}, "people");
   about_change.request_optional = true;
-  router.add({"PATCH", "/v1/me", Access::user, bound(service, change_me), about_change});
+  router.add({"PATCH", "/v1/me", Access::user, bound(service, change_me), about_change, kMaxBody});
 }
 
 http::Authenticator authenticator(const UserService& service) {

@@ -35,7 +35,6 @@ bool ClientMemory::make_room(const Holder& holder) {
   while (bytes_ > limit_ && !waiting_.empty() && waiting_.front() != &holder) {
     Holder& oldest = *waiting_.front();
     leave(oldest);
-    // Its bytes go as soon as its coroutine runs: they are not counted for others any more.
     gauge_.add(-static_cast<double>(oldest.bytes_));
     bytes_ -= oldest.bytes_;
     oldest.bytes_ = 0;

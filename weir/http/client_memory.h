@@ -2,8 +2,9 @@
 // aren't taken), and who has to go when it is too much. For this folder's own use.
 //
 // Deadlines bound how long a client may be slow; this bounds what many of them cost together. Over the limit
-// the clients that have moved nothing for the longest are cut off first: one that goes on sending or taking
-// is never the oldest for long. Not thread-safe: each worker has its own.
+// the clients that have moved nothing for the longest are cut off first. Who pays for enough traffic to seem
+// busier than honest clients can still crowd them out, but not fill the memory. Not thread-safe: each worker
+// has its own.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +30,7 @@ class ClientMemory {
 
    private:
     friend class ClientMemory;
-    // Gives up what is held, soon. Not within the call: the coroutine is told, and goes on later.
+    // Frees what is held, and tells the coroutine, which goes on later, not within the call.
     virtual void give_up() = 0;
 
     std::size_t bytes_ = 0;

@@ -119,7 +119,7 @@ asio::awaitable<void> Connection::run() {
       }
       now_ = SteadyClock::now();
       if (phase_ == Phase::answered) {
-        if (!output_.empty() && co_await write_rest()) stream_.shutdown_send();
+        if (write_now() || co_await write_rest()) stream_.shutdown_send();
         co_return;
       }
       // A handler may have been cancelled, or have shut cancellation out; the next one begins afresh.
@@ -149,8 +149,11 @@ bool Connection::holds(bool waits) {
   return worker_.memory.hold(*this, input_.capacity() + request_.body.capacity() + output_.memory(), waits);
 }
 
+// Its coroutine may have to wait for its turn behind others, who each ask for more: the memory goes now.
 void Connection::give_up() {
   given_up_ = true;
+  output_.drop();
+  request_.body = std::string();
   expire();
 }
 
@@ -184,8 +187,22 @@ std::optional<Problem> Connection::parse_head(const HeadScanner& scanner) {
   return parser_->fault();
 }
 
+// Before any of it is asked for: a route that takes little isn't sent much.
+std::optional<Problem> Connection::limit_body() {
+  const std::size_t limit =
+      std::min(options_.max_body, worker_.shared.dispatcher.body_limit(parser_->method(), parser_->target()));
+  parser_->body_limit(limit);
+  const auto announced = parser_->content_length();
+  if (!announced || *announced <= limit) return std::nullopt;
+  return RequestParser::problem_of(boost::beast::http::error::body_limit);
+}
+
 asio::awaitable<bool> Connection::read_body() {
   const std::size_t head_end = message_end_;
+  if (auto problem = limit_body()) {
+    co_await refuse(std::move(*problem));
+    co_return false;
+  }
   if (!parser_->expectation().empty() && !parser_->http_1_0() && input_.unread().size() == head_end) {
     output_.text() += "HTTP/1.1 100 Continue\r\n\r\n";
   }

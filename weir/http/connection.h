@@ -58,6 +58,7 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
 
   void join();
   bool await_bytes();
+  std::optional<Problem> limit_body();
   bool receive(std::size_t least_room);
   bool holds(bool waits);
   void give_up() override;

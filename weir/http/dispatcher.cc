@@ -11,6 +11,9 @@
 namespace weir::http {
 namespace {
 
+// Of a body that nobody will look at, this much is read to keep the connection.
+constexpr std::size_t kUnroutedBody = 64 << 10;
+
 bool is_write(std::string_view method) {
   return method != "GET" && method != "HEAD" && method != "OPTIONS";
 }
@@ -44,6 +47,18 @@ Dispatcher::Dispatcher(Router router, Authenticator authenticate, std::vector<st
       authenticate_(std::move(authenticate)),
       cors_origins_(std::move(cors_origins)) {
   for (const std::string& origin : cors_origins_) check_origin(origin);
+}
+
+std::size_t Dispatcher::body_limit(std::string_view method, std::string_view target) const {
+  try {
+    Request head;
+    head.set_target(method, target);
+    const Router::Match match = router_.find(head);
+    if (match.entry != nullptr) return match.entry->route.max_body;
+  } catch (const Problem&) {
+    // The target can't be meant; that is answered when the request is there.
+  }
+  return kUnroutedBody;
 }
 
 Dispatcher::Plan Dispatcher::plan(Request& request) const {

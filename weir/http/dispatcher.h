@@ -28,6 +28,8 @@ class Dispatcher {
   };
   // The request's target must be set. Fills parameters, principal and from_page in. Doesn't throw.
   // Thread-safe.
+  // The most that a body for it may have, as soon as the head is there.
+  std::size_t body_limit(std::string_view method, std::string_view target) const;
   Plan plan(Request& request) const;
 
   // What the client gets for an exception of a handler; logs those that are faults of the program.

@@ -48,6 +48,12 @@ class Output {
             large_ ? boost::asio::buffer(large_->data() + of_large, large_->size() - of_large)
                    : boost::asio::const_buffer()};
   }
+  // Forgets what has not been sent.
+  void drop() {
+    text_ = std::string();
+    large_.reset();
+    sent_ = 0;
+  }
   void sent(std::size_t count) {
     sent_ += count;
     if (!empty()) return;

@@ -47,6 +47,7 @@ void RequestParser::on_field_impl(FieldName field, Text name, Text value, Error&
       break;
     case FieldName::content_length:
       ++lengths_;
+      length_is_number_ = plain(value).find_first_not_of("0123456789") == std::string_view::npos;
       break;
     case FieldName::transfer_encoding:
       ++encodings_;
@@ -76,7 +77,7 @@ std::size_t RequestParser::on_chunk_body_impl(std::uint64_t, Text piece, Error& 
 
 std::optional<Problem> RequestParser::fault() const {
   const auto bad = [](const char* detail) { return Problem(400, "bad_request", detail); };
-  if (lengths_ > 1) return bad("There is more than one Content-Length.");
+  if (lengths_ > 1 || !length_is_number_) return bad("There is more than one Content-Length.");
   if (encodings_ > 0 && lengths_ > 0) return bad("There are both Content-Length and Transfer-Encoding.");
   if (encodings_ > 1 || (encodings_ == 1 && !encoding_is_chunked_)) {
     return bad("The only Transfer-Encoding that is understood is chunked.");

@@ -50,7 +50,7 @@ class RequestParser final : public boost::beast::http::basic_parser<true> {
   std::string_view method_, target_, expectation_, host_;
   int version_ = 11;
   unsigned hosts_ = 0, lengths_ = 0, encodings_ = 0;
-  bool encoding_is_chunked_ = false, head_done_ = false;
+  bool length_is_number_ = true, encoding_is_chunked_ = false, head_done_ = false;
 };
 
 }  // namespace weir::http

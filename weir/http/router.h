@@ -9,6 +9,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/json/value.hpp>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -64,6 +65,8 @@ struct Route {
   Access access = Access::anyone;
   Handler handler = {};
   Doc doc = {};
+  // Bytes of the body; more is 413. The server's own limit where that is less.
+  std::size_t max_body = std::numeric_limits<std::size_t>::max();
 };
 
 // The kinds of a parameter.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
+#include <fstream>
 #include <functional>
 #include <future>
 #include <thread>
@@ -319,6 +320,57 @@ TEST(ServerLimitsConcurrency, BoundsTheAnswersOfAllClients) {
   honest.close();
   EXPECT_TRUE(server.has_connections(0));
   EXPECT_EQ(client_bytes(), 0);
+}
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define WEIR_SANITIZED  // they keep memory of their own
+#endif
+#endif
+#ifndef WEIR_SANITIZED
+// The most that this process has had in memory, in bytes.
+std::size_t peak_memory() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("VmHWM:")) return std::stoul(line.substr(6)) << 10;
+  return 0;
+}
+
+// Those who are cut may come to their end behind many others: what they held must be free at once.
+TEST(ServerLimitsConcurrency, BoundsABurstOfAnswers) {
+  ServerOptions options;
+  options.threads = 1;
+  options.max_client_memory = 32 << 20;
+  TestServer server(options);
+  std::vector<RawClient> silent;
+  for (int i = 0; i < 100; ++i) silent.push_back(server.connect());
+  const std::size_t before = peak_memory();
+  for (RawClient& client : silent) ASSERT_TRUE(client.send(get("/large?size=8000000")));
+  settle();
+  EXPECT_EQ(server.ask(get("/fast")).body, "fast");
+  EXPECT_LT(peak_memory() - before, 150 << 20);
+}
+#endif
+
+TEST(ServerLimitsConcurrency, RefusesWhatARouteDoesNotTake) {
+  Router router = test_routes();
+  Route little{"POST",
+               "/little",
+               Access::anyone,
+               [](Request& request) -> Reply { co_return Response::text(request.body); },
+               {},
+               100};
+  router.add(std::move(little));
+  TestServer server({}, std::move(router));
+  EXPECT_EQ(server.ask(post("/little", std::string(100, 'x'))).body.size(), 100U);
+  RawClient client = server.connect();
+  ASSERT_TRUE(
+      client.send("POST /little HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 101\r\n\r\n"));
+  EXPECT_EQ(client.receive().status, 413U) << "before any of it was asked for";
+  const std::string chunked = "POST /little HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n65\r\n";
+  EXPECT_EQ(server.ask(chunked + std::string(101, 'x') + "\r\n0\r\n\r\n").status, 413U);
+  EXPECT_EQ(server.ask(post("/nowhere", std::string(1'000, 'x'))).status, 404U);
+  EXPECT_EQ(server.ask(post("/nowhere", std::string(100'000, 'x'))).status, 413U);
 }
 
 TEST(ServerLimitsConcurrency, BoundsTheBodiesOfAllClients) {

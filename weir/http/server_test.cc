@@ -145,6 +145,7 @@ TEST(ServerConcurrency, RefusesAmbiguousRequests) {
       {"TE and CL", start + "Transfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n"},
       {"two lengths", start + "Content-Length: 3\r\nContent-Length: 4\r\n\r\nabc"},
       {"the same length twice", start + "Content-Length: 3\r\nContent-Length: 3\r\n\r\nabc"},
+      {"a list of one length", start + "Content-Length: 3, 3\r\n\r\nabc"},
       {"a list of lengths", start + "Content-Length: 3, 4\r\n\r\nabc"},
       {"a negative length", start + "Content-Length: -3\r\n\r\nabc"},
       {"a signed length", start + "Content-Length: +3\r\n\r\nabc"},
