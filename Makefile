@@ -10,6 +10,7 @@ WEIR := build/release/weir
 
 help:  ## what can be asked for
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | column -t -s "$$(printf '\t')"
+	@echo "JOBS=N builds with N compilers at once (here: $(JOBS))"
 
 run: build  ## the site on 127.0.0.1:8080, with content in it (LISTEN=ADDR:PORT, DATA=DIR)
 	@scripts/run $(WEIR) $(DATA) $(LISTEN)

@@ -17,8 +17,11 @@ find_package(PkgConfig REQUIRED)
 
 add_library(weir_options INTERFACE)
 target_compile_options(weir_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wconversion
-  -Wno-sign-conversion -Werror -fno-omit-frame-pointer
+  -Wno-sign-conversion -fno-omit-frame-pointer
   -fPIC)  # libraries and programs alike, so that they share the precompiled header
+if(WEIR_WERROR)
+  target_compile_options(weir_options INTERFACE -Werror)
+endif()
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   # -fpch-instantiate-templates: templates of the precompiled header are instantiated once, in it.
   target_compile_options(weir_options INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-fpch-instantiate-templates>"

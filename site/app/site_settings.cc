@@ -50,7 +50,7 @@ Fault at_least(std::chrono::milliseconds low) {
 Fault one_of(std::vector<std::string> words) {
   return [words = std::move(words)](const std::string& text) {
     return std::ranges::find(words, text) != words.end() ? std::string()
-                                                         : "it isn't" + config::did_you_mean(text, words);
+                                                         : "it is none of them" + config::did_you_mean(text, words);
   };
 }
 
@@ -141,10 +141,11 @@ std::vector<Key> site_keys() {
 
 void check_together(const config::Settings& settings) {
   if (settings.duration("idempotency.inbox") > settings.duration("queue.retention")) return;
-  throw config::BadSetting("idempotency.inbox = \"" + settings.text("idempotency.inbox") +
-                           "\" can't be used: it must be longer than queue.retention (\"" +
-                           settings.text("queue.retention") +
-                           "\"), or an event could come back after it was forgotten");
+  const auto told = [&](const std::string& name) {
+    return name + " = \"" + settings.text(name) + "\" (from " + settings.origin(name) + ")";
+  };
+  throw config::BadSetting(told("idempotency.inbox") + " can't be used: it must be longer than " +
+                           told("queue.retention") + ", or an event could come back after it was forgotten");
 }
 
 std::filesystem::path store_path(const config::Settings& settings) {

@@ -188,6 +188,10 @@ std::vector<std::string> Settings::list(std::string_view name) const {
   return split_list(at(name).value);
 }
 
+std::string Settings::origin(std::string_view name) const {
+  return at(name).origin;
+}
+
 std::vector<Shown> Settings::all() const {
   std::vector<Shown> shown;
   for (const Entry& entry : entries_) {

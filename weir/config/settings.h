@@ -62,6 +62,8 @@ class Settings {
   std::chrono::milliseconds duration(std::string_view name) const;
   std::uint64_t size(std::string_view name) const;
   std::vector<std::string> list(std::string_view name) const;
+  // Where the value was said: a file with its line, a variable, a flag, or "default".
+  std::string origin(std::string_view name) const;
 
   // Every key with its value (secrets hidden) and where it came from, in the order of declaration.
   std::vector<Shown> all() const;
