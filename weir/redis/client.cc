@@ -24,14 +24,15 @@ CallPtr make_call(Command command, SteadyTime begun, SteadyTime deadline) {
   return call;
 }
 
-CallPtr make_call(std::string name, const std::vector<Command>& commands, Millis timeout) {
+CallPtr make_call(std::string name, const std::vector<Command>& commands, SteadyTime begun,
+                  SteadyTime deadline) {
   auto call = std::make_shared<Call>();
   call->name = std::move(name);
   call->idempotent = true;
   call->replies = commands.size();
   call->several = true;
-  call->begun = Clock::system().steady_now();
-  call->deadline = call->begun + timeout;
+  call->begun = begun;
+  call->deadline = deadline;
   std::size_t size = 0;
   for (const auto& command : commands) size += command.bytes().size();
   call->bytes.reserve(size);
@@ -88,7 +89,9 @@ asio::awaitable<Reply> Client::execute(Command command, std::optional<Millis> ti
 asio::awaitable<Reply::Array> Client::pipeline(std::vector<Command> commands, std::optional<Millis> timeout) {
   const auto core = core_;
   if (commands.empty()) co_return Reply::Array{};
-  Reply all = co_await core->run(make_call("PIPELINE", commands, usable(timeout, core->options())));
+  const auto now = Clock::system().steady_now();
+  Reply all =
+      co_await core->run(make_call("PIPELINE", commands, now, now + usable(timeout, core->options())));
   co_return std::move(all).array();
 }
 
@@ -98,7 +101,8 @@ asio::awaitable<Reply::Array> Client::transaction(std::vector<Command> commands,
   if (commands.empty()) co_return Reply::Array{};
   commands.insert(commands.begin(), Command(Command::Unchecked{}, "MULTI", {}));
   commands.push_back(Command(Command::Unchecked{}, "EXEC", {}));
-  Reply all = co_await core->run(make_call("MULTI", commands, usable(timeout, core->options())));
+  const auto now = Clock::system().steady_now();
+  Reply all = co_await core->run(make_call("MULTI", commands, now, now + usable(timeout, core->options())));
   Reply::Array replies = std::move(all).array();
   Reply done = std::move(replies.back());
   replies.pop_back();
@@ -128,6 +132,37 @@ asio::awaitable<Reply> Client::eval(const Script& script, std::vector<std::strin
   }
   reply.throw_if_error(known.name());
   co_return reply;
+}
+
+asio::awaitable<Reply::Array> Client::eval_many(const Script& script, std::vector<ScriptCall> calls,
+                                                std::optional<Millis> timeout) {
+  const auto core = core_;
+  const Script known = script;
+  const auto now = Clock::system().steady_now();
+  const auto deadline = now + usable(timeout, core->options());
+  const auto command = [&](std::string_view name, const std::string& text, const ScriptCall& call) {
+    return script_command(name, text, known, call.keys, call.arguments);
+  };
+  if (calls.empty()) co_return Reply::Array{};
+  std::vector<Command> commands;
+  for (const auto& call : calls) commands.push_back(command("EVALSHA", known.sha1(), call));
+  Reply first = co_await core->run(make_call("PIPELINE", commands, now, deadline));
+  Reply::Array replies = std::move(first).array();
+
+  std::vector<std::size_t> again;  // not done, since the server didn't know the script
+  commands.clear();
+  for (std::size_t i = 0; i < replies.size(); ++i) {
+    if (error_kind(replies[i].error_text()) != ErrorKind::no_script) continue;
+    // The first teaches it, the others follow on the same connection.
+    commands.push_back(again.empty() ? command("EVAL", known.source(), calls[i])
+                                     : command("EVALSHA", known.sha1(), calls[i]));
+    again.push_back(i);
+  }
+  if (again.empty()) co_return replies;
+  Reply second = co_await core->run(make_call("PIPELINE", commands, Clock::system().steady_now(), deadline));
+  Reply::Array others = std::move(second).array();
+  for (std::size_t i = 0; i < again.size(); ++i) replies[again[i]] = std::move(others[i]);
+  co_return replies;
 }
 
 }  // namespace weir::redis

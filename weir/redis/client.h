@@ -100,6 +100,13 @@ class Client {
   boost::asio::awaitable<Reply> eval(const Script& script, std::vector<std::string> keys,
                                      std::vector<std::string> arguments, std::optional<Millis> timeout = {});
 
+  // The same many times over, as one pipeline: the replies in the calls' order, error replies as values.
+  struct ScriptCall {
+    std::vector<std::string> keys, arguments;
+  };
+  boost::asio::awaitable<Reply::Array> eval_many(const Script& script, std::vector<ScriptCall> calls,
+                                                 std::optional<Millis> timeout = {});
+
   // Ends every wait (NotDone or UnknownOutcome), closes the connection and refuses new calls. Any thread.
   void stop();
 

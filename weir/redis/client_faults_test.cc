@@ -26,7 +26,7 @@ Options quick(Address address) {
 template <class Fault>
 std::string fault_of(std::future<Reply> result) {
   try {
-    Loop::finish(std::move(result));
+    result.get();
   } catch (const Fault& error) {
     return error.what();
   } catch (const std::exception& error) {
@@ -44,7 +44,7 @@ bool mentions(const std::string& text, const std::string& part) {
 TEST(ClientFaults, FirstCommandHasADeadlineToo) {
   TestServer server;
   server.pause();  // the kernel accepts, nobody answers
-  Loop loop;
+  IoThreads loop(1);
   auto options = quick(server.address());
   options.connect_timeout = 10s;
   Client client(loop.executor(), options);
@@ -57,7 +57,7 @@ TEST(ClientFaults, FirstCommandHasADeadlineToo) {
 }
 
 TEST(ClientFaults, NobodyListens) {
-  Loop loop;
+  IoThreads loop(1);
   auto options = quick({.port = TestServer::free_port()});
   Client patient(loop.executor(), options);
   const auto text = fault_of<NotDone>(loop.start(patient.execute(Command("PING"), 50ms)));
@@ -70,7 +70,7 @@ TEST(ClientFaults, NobodyListens) {
 
 TEST(ClientFaults, PausedServerEndsWaitsAndGoesOn) {
   TestServer server;
-  Loop loop;
+  IoThreads loop(1);
   Client client(loop.executor(), quick(server.address()));
   loop.run(client.execute(Command("SET", "n", 0)));
   server.pause();
@@ -83,13 +83,13 @@ TEST(ClientFaults, PausedServerEndsWaitsAndGoesOn) {
   EXPECT_EQ(client.waiting(), 2U);  // its reply is still to come
   server.resume();
   // It comes, and isn't taken for the next one's.
-  EXPECT_EQ(Loop::finish(std::move(in_time)).text(), "mine");
+  EXPECT_EQ(in_time.get().text(), "mine");
   EXPECT_EQ(loop.run(client.execute(Command("GET", "n"))).text(), "1");
 }
 
 TEST(ClientFaults, SilentConnectionIsGivenUp) {
   TestServer server;
-  Loop loop;
+  IoThreads loop(1);
   auto options = quick(server.address());
   options.silence_limit = 100ms;
   Client client(loop.executor(), options);
@@ -106,7 +106,7 @@ TEST(ClientFaults, SilentConnectionIsGivenUp) {
 
 TEST(ClientFaults, SlowCommandIsNotSilence) {
   TestServer server;
-  Loop loop;
+  IoThreads loop(1);
   auto options = quick(server.address());
   options.silence_limit = 50ms;
   Client client(loop.executor(), options);
@@ -114,12 +114,12 @@ TEST(ClientFaults, SlowCommandIsNotSilence) {
   loop.run(client.execute(Command("SCRIPT", "LOAD", busy.source())));
   auto slow = loop.start(client.eval(busy, {}, {}, 30s));
   fault_of<TimedOut>(loop.start(client.execute(Command("PING"), 20ms)));
-  EXPECT_EQ(Loop::finish(std::move(slow)).integer(), 40'000'000);
+  EXPECT_EQ(slow.get().integer(), 40'000'000);
 }
 
 TEST(ClientFaults, KilledAndRestarted) {
   TestServer server;
-  Loop loop;
+  IoThreads loop(1);
   Client client(loop.executor(), quick(server.address()));
   loop.run(client.execute(Command("SET", "a", 1)));
   server.pause();
@@ -133,13 +133,13 @@ TEST(ClientFaults, KilledAndRestarted) {
   ASSERT_TRUE(soon([&] { return !client.connected(); }));
   auto unsent = loop.start(client.execute(Command("SET", "b", 2)));
   server.start();
-  EXPECT_EQ(Loop::finish(std::move(read)).integer(), 0);  // was asked again, of an empty server
-  EXPECT_EQ(Loop::finish(std::move(unsent)).text(), "OK");
+  EXPECT_EQ(read.get().integer(), 0);  // was asked again, of an empty server
+  EXPECT_EQ(unsent.get().text(), "OK");
 }
 
 TEST(ClientFaults, ClientKillAndFlushAllUnderTraffic) {
   TestServer server;
-  Loop loop;
+  IoThreads loop(1);
   Client client(loop.executor(), quick(server.address()));
   Client other(loop.executor(), quick(server.address()));
   std::atomic<bool> stop{false};
@@ -165,7 +165,7 @@ TEST(ClientFaults, ClientKillAndFlushAllUnderTraffic) {
     loop.run(other.execute(Command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")));
   }
   stop = true;
-  for (auto& one : all) Loop::finish(std::move(one));
+  for (auto& one : all) one.get();
   EXPECT_EQ(wrong, 0);
   EXPECT_GT(unknown, 0);
 }
@@ -183,7 +183,7 @@ TEST(ClientFaults, HalfClosedConnectionIsReplaced) {
     }
     FakePeer::wait_for_end(socket);
   });
-  Loop loop;
+  IoThreads loop(1);
   Client client(loop.executor(), quick(peer.address()));
   fault_of<UnknownOutcome>(loop.start(client.execute(Command("PING"))));
   EXPECT_EQ(loop.run(client.execute(Command("PING"))).text(), "PONG");
@@ -197,7 +197,7 @@ TEST(ClientFaults, OnlyIdempotentCommandsAreSentAgainAndNotForEver) {
     gets += mentions(got, "GET") ? 1 : 0;
     incrs += mentions(got, "INCR") ? 1 : 0;
   });
-  Loop loop;
+  IoThreads loop(1);
   Client client(loop.executor(), quick(peer.address()));
   fault_of<UnknownOutcome>(loop.start(client.execute(Command("INCR", "key"))));
   EXPECT_EQ(incrs, 1);
@@ -208,7 +208,7 @@ TEST(ClientFaults, OnlyIdempotentCommandsAreSentAgainAndNotForEver) {
 
 TEST(ClientFaults, QueueIsBounded) {
   TestServer server;
-  Loop loop;
+  IoThreads loop(1);
   auto options = quick(server.address());
   options.max_waiting = 10;
   Client client(loop.executor(), options);
@@ -222,11 +222,11 @@ TEST(ClientFaults, QueueIsBounded) {
   EXPECT_TRUE(mentions(text, "too many")) << text;
   EXPECT_LT(Clock::now() - began, 1s);
   server.resume();
-  for (int i = 0; i < 10; ++i) EXPECT_EQ(Loop::finish(std::move(taken[i])).text(), std::to_string(i));
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(taken[i].get().text(), std::to_string(i));
 }
 
 TEST(ClientFaults, QueueIsBoundedInBytes) {
-  Loop loop;
+  IoThreads loop(1);
   auto options = quick({.port = TestServer::free_port()});
   options.max_waiting_bytes = 100'000;
   Client client(loop.executor(), options);
@@ -240,21 +240,21 @@ TEST(ClientFaults, QueueIsBoundedInBytes) {
 
 // Starts a call that can be cancelled; both on one thread.
 struct Cancellable {
-  Cancellable(Loop& where, asio::awaitable<Reply> call)
+  Cancellable(IoThreads& where, asio::awaitable<Reply> call)
       : loop(where),
         result(asio::co_spawn(where.executor(), std::move(call),
                               asio::bind_cancellation_slot(signal.slot(), asio::use_future))) {}
   void cancel() {
     asio::post(loop.executor(), [this] { signal.emit(asio::cancellation_type::terminal); });
   }
-  Loop& loop;
+  IoThreads& loop;
   asio::cancellation_signal signal;
   std::future<Reply> result;
 };
 
 TEST(ClientFaults, CancelledWaitLeavesTheOthersInOrder) {
   TestServer server;
-  Loop loop;
+  IoThreads loop(1);
   Client client(loop.executor(), quick(server.address()));
   loop.run(client.execute(Command("PING")));
   server.pause();
@@ -263,21 +263,21 @@ TEST(ClientFaults, CancelledWaitLeavesTheOthersInOrder) {
   auto after = loop.start(client.execute(Command("ECHO", "after")));
   ASSERT_TRUE(soon([&] { return client.waiting() == 3; }));
   middle.cancel();
-  EXPECT_THROW(Loop::finish(std::move(middle.result)), boost::system::system_error);
+  EXPECT_THROW(middle.result.get(), boost::system::system_error);
   server.resume();
-  EXPECT_EQ(Loop::finish(std::move(before)).text(), "before");
-  EXPECT_EQ(Loop::finish(std::move(after)).text(), "after");
+  EXPECT_EQ(before.get().text(), "before");
+  EXPECT_EQ(after.get().text(), "after");
 }
 
 TEST(ClientFaults, CancelledBeforeItIsSentIsNeverSent) {
   TestServer server;
   server.kill();
-  Loop loop;
+  IoThreads loop(1);
   Client client(loop.executor(), quick(server.address()));
   Cancellable gone(loop, client.execute(Command("SET", "gone", 1)));
   ASSERT_TRUE(soon([&] { return client.waiting() == 1; }));
   gone.cancel();
-  EXPECT_THROW(Loop::finish(std::move(gone.result)), boost::system::system_error);
+  EXPECT_THROW(gone.result.get(), boost::system::system_error);
   EXPECT_EQ(client.waiting(), 0U);
   server.start();
   EXPECT_EQ(loop.run(client.execute(Command("EXISTS", "gone"))).integer(), 0);
@@ -285,7 +285,7 @@ TEST(ClientFaults, CancelledBeforeItIsSentIsNeverSent) {
 
 TEST(ClientFaults, StopEndsEveryWait) {
   TestServer server;
-  Loop loop;
+  IoThreads loop(1);
   Client client(loop.executor(), quick(server.address()));
   loop.run(client.execute(Command("PING")));
   server.pause();
@@ -327,7 +327,7 @@ TEST(ClientFaults, PeerThatIsntRedis) {
     FakePeer::write(socket, "HTTP/1.1 400 Bad Request\r\n\r\n");
     FakePeer::wait_for_end(socket);
   });
-  Loop loop;
+  IoThreads loop(1);
   auto options = quick(peer.address());
   options.fail_fast = true;
   Client client(loop.executor(), options);
@@ -343,14 +343,14 @@ TEST(ClientFaults, ReplyThatNobodyAskedForBreaksTheConnection) {
     FakePeer::write(socket, "+SURPRISE\r\n");
     FakePeer::wait_for_end(socket);
   });
-  Loop loop;
+  IoThreads loop(1);
   Client client(loop.executor(), quick(peer.address()));
   EXPECT_TRUE(soon([&] { return connections >= 3; }));
 }
 
 TEST(ClientFaults, TooLargeAReplyIsNotAskedForAgain) {
   TestServer server;
-  Loop loop;
+  IoThreads loop(1);
   auto options = quick(server.address());
   options.max_reply_bytes = 100'000;
   Client client(loop.executor(), options);
@@ -378,7 +378,7 @@ TEST(ClientFaults, DamagedBytesFromAPeer) {
       if (random.chance(0.3)) return;
     }
   });
-  Loop loop;
+  IoThreads loop(1);
   auto options = quick(peer.address());
   options.silence_limit = 20ms;
   Client client(loop.executor(), options);
@@ -399,8 +399,8 @@ TEST(ClientFaults, DamagedBytesFromAPeer) {
 // is for.
 TEST(ClientConcurrency, EveryReplyReachesItsCoroutine) {
   TestServer server;
-  Loop home(2);  // the connection's strand has two threads to run on
-  Loop workers[2];
+  IoThreads home(2);  // the connection's strand has two threads to run on
+  IoThreads workers[2] = {IoThreads(1), IoThreads(1)};
   Client client(home.executor(), quick(server.address()));
   Client other(home.executor(), quick(server.address()));
   std::atomic<int> wrong{0}, done{0}, failed{0}, cancelled{0};
@@ -440,7 +440,7 @@ TEST(ClientConcurrency, EveryReplyReachesItsCoroutine) {
     home.run(other.execute(Command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")));
     home.run(pause(5ms));
   }
-  for (auto& one : all) Loop::finish(std::move(one));
+  for (auto& one : all) one.get();
   EXPECT_EQ(wrong, 0);
   EXPECT_GT(done, 1000);
   EXPECT_GT(cancelled, 0);

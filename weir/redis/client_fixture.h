@@ -1,69 +1,31 @@
-// For the tests of this folder: a context with threads of its own, and a peer that isn't Redis.
+// For the tests of this folder: waits, and a peer that isn't Redis.
 #pragma once
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <boost/asio/buffer.hpp>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/read_until.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <boost/asio/use_future.hpp>
 #include <boost/asio/write.hpp>
 #include <chrono>
 #include <functional>
-#include <future>
 #include <string>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include "weir/redis/client.h"
-#include "weir/redis/test_server.h"
+#include "weir/testing/io_threads.h"
+#include "weir/testing/redis_server.h"
 
 namespace weir::redis {
 
 namespace asio = boost::asio;
 using namespace std::chrono_literals;
-
-class Loop {
- public:
-  explicit Loop(int threads = 1) : io_(threads), work_(asio::make_work_guard(io_)) {
-    for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { io_.run(); });
-  }
-  ~Loop() {
-    work_.reset();
-    for (auto& thread : threads_) thread.join();
-  }
-  asio::any_io_executor executor() { return io_.get_executor(); }
-
-  template <class T>
-  std::future<T> start(asio::awaitable<T> what) {
-    return asio::co_spawn(io_, std::move(what), asio::use_future);
-  }
-  // The result, from outside; nothing takes longer than 30 s, or the test ends here.
-  template <class T>
-  T run(asio::awaitable<T> what) {
-    return finish(start(std::move(what)));
-  }
-  template <class T>
-  static T finish(std::future<T> result) {
-    if (result.wait_for(30s) != std::future_status::ready) {
-      std::fputs("nobody ends this wait\n", stderr);
-      std::abort();
-    }
-    return result.get();
-  }
-
- private:
-  asio::io_context io_;
-  asio::executor_work_guard<asio::io_context::executor_type> work_;
-  std::vector<std::thread> threads_;
-};
 
 inline asio::awaitable<void> pause(std::chrono::steady_clock::duration time) {
   asio::steady_timer timer(co_await asio::this_coro::executor, time);

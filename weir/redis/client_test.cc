@@ -18,7 +18,7 @@ struct ClientTest : testing::Test {
   ClientTest() { run(Command("FLUSHALL")); }
   Reply run(Command command) { return loop.run(client.execute(std::move(command))); }
 
-  Loop loop;
+  IoThreads loop{1};
   Client client{loop.executor(), {.address = server().address(), .timeout = 5s}};
 };
 
@@ -99,15 +99,30 @@ TEST_F(ClientTest, ScriptsAreTaughtAgainAfterAFlush) {
   EXPECT_EQ(kind_of([&] { loop.run(client.eval(fails, {"list"}, {})); }), ErrorKind::wrong_type);
 }
 
+TEST_F(ClientTest, ManyRunsOfAScriptGoTogether) {
+  const Script script("add", "return redis.call('INCRBY', KEYS[1], ARGV[1])");
+  for (int round = 1; round <= 2; ++round) {
+    std::vector<Client::ScriptCall> calls;
+    for (int i = 0; i < 100; ++i) calls.push_back({{"n"}, {i == 50 ? "x" : "1"}});
+    run(Command("SCRIPT", "FLUSH"));
+    const auto replies = loop.run(client.eval_many(script, std::move(calls)));
+    ASSERT_EQ(replies.size(), 100U);
+    EXPECT_TRUE(replies[50].is_error());
+    EXPECT_EQ(replies[49].integer(), 99 * (round - 1) + 50);  // each once, in order
+    EXPECT_EQ(replies[99].integer(), 99 * round);
+  }
+  EXPECT_TRUE(loop.run(client.eval_many(script, {})).empty());
+}
+
 TEST_F(ClientTest, HugeValuesComeBackWhole) {
   std::string large(50'000'000, 'x');
   for (std::size_t i = 0; i < large.size(); i += 4096) large[i] = static_cast<char>(i >> 12);
   auto set = loop.start(client.execute(Command("SET", "large", large), 30s));
   auto ping = loop.start(client.execute(Command("ECHO", "behind"), 30s));
   auto get = loop.start(client.execute(Command::read("GET", "large"), 30s));
-  EXPECT_EQ(Loop::finish(std::move(set)).text(), "OK");
-  EXPECT_EQ(Loop::finish(std::move(ping)).text(), "behind");
-  EXPECT_TRUE(Loop::finish(std::move(get)).text() == large);
+  EXPECT_EQ(set.get().text(), "OK");
+  EXPECT_EQ(ping.get().text(), "behind");
+  EXPECT_TRUE(get.get().text() == large);
   run(Command("DEL", "large"));
 }
 
@@ -122,7 +137,7 @@ TEST_F(ClientTest, ManyCoroutinesShareOneConnection) {
     co_return right;
   };
   for (int i = 0; i < 500; ++i) all.push_back(loop.start(reader(i)));
-  for (auto& one : all) EXPECT_EQ(Loop::finish(std::move(one)), 50);
+  for (auto& one : all) EXPECT_EQ(one.get(), 50);
   const std::string clients = run(Command("CLIENT", "LIST")).text();
   EXPECT_EQ(std::ranges::count(clients, '\n'), 1);
   EXPECT_EQ(client.waiting(), 0U);
@@ -130,7 +145,7 @@ TEST_F(ClientTest, ManyCoroutinesShareOneConnection) {
 
 TEST(ClientLogin, UserPasswordAndDatabase) {
   TestServer guarded({"--requirepass", "secret"});
-  Loop loop;
+  IoThreads loop(1);
   const auto with = [&](Address address) {
     address.port = guarded.port();
     return std::make_unique<Client>(
@@ -159,7 +174,7 @@ TEST(ClientLogin, UserPasswordAndDatabase) {
 }
 
 TEST(ClientMetricsTest, CountByNameAndOutcome) {
-  Loop loop;
+  IoThreads loop(1);
   Client client(loop.executor(), {.address = server().address(), .name = "counted", .timeout = 5s});
   loop.run(client.execute(Command("set", "a", 1)));
   loop.run(client.execute(Command("SET", "a", 1)));

@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "weir/redis/address.h"
-#include "weir/sql/temp_dir.h"
+#include "weir/testing/temp_dir.h"
 
 namespace weir::redis {
 
@@ -132,7 +132,7 @@ class TestServer {
   }
 
   std::vector<std::string> extra_;
-  sql::TempDir folder_;
+  TempDir folder_;
   std::uint16_t port_ = 0;
   pid_t pid_ = 0;
 };
