@@ -61,7 +61,7 @@ TEST(ClientFaults, NobodyListens) {
   auto options = quick({.port = TestServer::free_port()});
   Client patient(loop.executor(), options);
   const auto text = fault_of<NotDone>(loop.start(patient.execute(Command("PING"), 50ms)));
-  EXPECT_TRUE(mentions(text, "Connection refused")) << text;
+  EXPECT_TRUE(text.ends_with("Connection refused")) << text;
   options.fail_fast = true;
   Client hasty(loop.executor(), options);
   fault_of<NotDone>(loop.start(hasty.execute(Command("PING"), 1h)));
@@ -348,6 +348,21 @@ TEST(ClientFaults, ReplyThatNobodyAskedForBreaksTheConnection) {
   EXPECT_TRUE(soon([&] { return connections >= 3; }));
 }
 
+TEST(ClientFaults, ServerThatGreetsAndDiesIsNotHammered) {
+  std::atomic<int> connections{0};
+  FakePeer peer([&](FakePeer::Socket& socket, int) {
+    ++connections;
+    FakePeer::greet(socket);
+  });
+  IoThreads loop(1);
+  auto options = quick(peer.address());
+  options.backoff_max = 100ms;
+  Client client(loop.executor(), options);
+  std::this_thread::sleep_for(300ms);
+  EXPECT_GT(connections, 1);
+  EXPECT_LT(connections, 60);  // without backoff some hundreds
+}
+
 TEST(ClientFaults, TooLargeAReplyIsNotAskedForAgain) {
   TestServer server;
   IoThreads loop(1);
@@ -365,7 +380,7 @@ TEST(ClientFaults, DamagedBytesFromAPeer) {
   const std::uint64_t seed = secure_random64();
   SCOPED_TRACE("seed " + std::to_string(seed));
   Random random(seed);
-  constexpr int kRounds = 300;
+  constexpr int kRounds = 150;
   FakePeer peer([&](FakePeer::Socket& socket, int) {
     FakePeer::greet(socket);
     for (;;) {

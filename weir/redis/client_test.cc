@@ -173,6 +173,14 @@ TEST(ClientLogin, UserPasswordAndDatabase) {
   }
 }
 
+TEST(ClientLogin, HostsHaveNames) {
+  IoThreads loop(1);
+  Client client(loop.executor(), {.address = {.host = "localhost", .port = server().port()}, .timeout = 5s});
+  EXPECT_EQ(loop.run(client.execute(Command("PING"))).text(), "PONG");
+  Client nobody(loop.executor(), {.address = {.host = "no-such-host.invalid"}, .fail_fast = true});
+  EXPECT_THROW(loop.run(nobody.execute(Command("PING"), 5s)), NotDone);
+}
+
 TEST(ClientMetricsTest, CountByNameAndOutcome) {
   IoThreads loop(1);
   Client client(loop.executor(), {.address = server().address(), .name = "counted", .timeout = 5s});

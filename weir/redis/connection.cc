@@ -26,6 +26,12 @@ constexpr unsigned kMaxSends = 3;
 // Deadlines are looked at no more often than this; each look costs O(calls in the queue).
 constexpr std::chrono::milliseconds kGrain{1};
 
+// Boost's own text has the place in its sources, too.
+std::string reason_of(const std::exception& error) {
+  const auto* system = dynamic_cast<const boost::system::system_error*>(&error);
+  return system != nullptr ? system->code().message() : error.what();
+}
+
 }  // namespace
 
 asio::awaitable<void> Core::live(std::shared_ptr<Core> self) {
@@ -33,24 +39,29 @@ asio::awaitable<void> Core::live(std::shared_ptr<Core> self) {
     const Lock lock(self->mutex_);
     return self->stopped_;
   };
-  Backoff backoff(std::max(self->options_.backoff_first, Options::Millis(1)), self->options_.backoff_max);
+  const auto first = std::max(self->options_.backoff_first, Options::Millis(1));
+  const auto longest = std::max(self->options_.backoff_max, first);
+  Backoff backoff(first, longest);
   bool connected_before = false;
   while (!stopped()) {
     ReplyReader reader(self->options_.max_reply_bytes);
     bool connected = false;
+    SteadyTime since{};
     try {
       co_await self->connect(reader);
       connected = true;
       self->metrics_.connects_ok.add();
       if (std::exchange(connected_before, true)) self->metrics_.reconnects.add();
-      backoff.reset();
+      since = Clock::system().steady_now();
       co_await self->serve(reader);
     } catch (const ProtocolError& error) {
       connected ? self->broken(error.what(), true) : self->attempt_failed(error.what());
     } catch (const std::exception& error) {
-      connected ? self->broken(error.what(), false) : self->attempt_failed(error.what());
+      connected ? self->broken(reason_of(error), false) : self->attempt_failed(reason_of(error));
     }
     self->close();
+    // Not by connecting alone: a server may greet everybody and then die of what it is asked.
+    if (connected && Clock::system().steady_now() - since >= longest) backoff.reset();
     if (!stopped()) co_await self->pause(backoff.next());
   }
 }
@@ -258,8 +269,10 @@ bool Core::gather(std::string& batch) {
 // `by_reply`: what came can't be read, so whose turn it was can't be helped by asking again.
 void Core::broken(const std::string& why, bool by_reply) {
   AllFinished finished;
+  bool stopped = false;
   {
     const Lock lock(mutex_);
+    stopped = stopped_;
     connected_ = false;
     writing_ = false;
     flush_comes_ = false;
@@ -280,7 +293,8 @@ void Core::broken(const std::string& why, bool by_reply) {
     fail_all(sent_, reason, finished);
     queued_.splice(queued_.begin(), again);
   }
-  telemetry::swallowed("redis " + options_.name, UnknownOutcome(endpoint_ + ": " + last_failure_));
+  if (!stopped)
+    telemetry::swallowed("redis " + options_.name, UnknownOutcome(endpoint_ + ": " + last_failure_));
   resume(std::move(finished));
 }
 
