@@ -206,6 +206,40 @@ TEST(ClientFaults, OnlyIdempotentCommandsAreSentAgainAndNotForEver) {
   EXPECT_EQ(incrs, 1);
 }
 
+TEST(ClientFaults, WhatCantBeReadIsNotAskedForAgain) {
+  std::atomic<int> gets{0};
+  FakePeer peer([&](FakePeer::Socket& socket, int) {
+    FakePeer::greet(socket);
+    FakePeer::read(socket, "key\r\n");
+    ++gets;
+    FakePeer::write(socket, "?\r\n");
+    FakePeer::wait_for_end(socket);
+  });
+  IoThreads loop(1);
+  Client client(loop.executor(), quick(peer.address()));
+  const auto text = fault_of<UnknownOutcome>(loop.start(client.execute(Command::read("GET", "key"))));
+  EXPECT_TRUE(mentions(text, "Protocol error")) << text;
+  EXPECT_EQ(gets, 1);
+}
+
+TEST(ClientFaults, PipelineThatIsSentAgainStartsAnew) {
+  FakePeer peer([&](FakePeer::Socket& socket, int number) {
+    FakePeer::greet(socket);
+    FakePeer::read(socket, "second\r\n");
+    FakePeer::write(socket, "$3\r\nold\r\n");  // one of two, and then it dies
+    if (number == 0) return;
+    FakePeer::write(socket, "$3\r\nnew\r\n");
+    FakePeer::wait_for_end(socket);
+  });
+  IoThreads loop(1);
+  Client client(loop.executor(), quick(peer.address()));
+  std::vector<Command> commands{Command::read("GET", "first"), Command::read("GET", "second")};
+  const auto replies = loop.run(client.pipeline(std::move(commands)));
+  ASSERT_EQ(replies.size(), 2U);
+  EXPECT_EQ(replies[0].text(), "old");
+  EXPECT_EQ(replies[1].text(), "new");
+}
+
 TEST(ClientFaults, QueueIsBounded) {
   TestServer server;
   IoThreads loop(1);
