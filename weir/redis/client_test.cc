@@ -198,6 +198,8 @@ TEST(ClientMetricsTest, CountByNameAndOutcome) {
   EXPECT_TRUE(has(R"(weir_redis_waiting{client="counted"} 0)"));
   EXPECT_TRUE(has(R"(weir_redis_connects_total{client="counted",outcome="ok"} 1)"));
   EXPECT_TRUE(has(R"(weir_redis_reconnects_total{client="counted"} 0)"));
+  client.stop();
+  EXPECT_NE(telemetry::scrape().find(R"(weir_redis_connected{client="counted"} 0)"), std::string::npos);
 }
 
 }  // namespace

@@ -227,6 +227,7 @@ void Core::stop() {
     self->deadline_timer_.cancel();
     self->pause_timer_.cancel();
   });
+  publish();  // for the last time: 0
   resume(std::move(finished));
 }
 
