@@ -169,7 +169,8 @@ def in_turn(rounds, after_each=lambda: None, **loads):
     return {name: statistics.median(values) for name, values in rates.items()}
 
 
-def program(name, *args):
-    """Runs a C++ benchmark of build/release/bench that prints its rows as JSON."""
-    out = subprocess.run([str(BUILD / "bench" / name), *map(str, args)], capture_output=True, text=True, check=True).stdout
+def program(name, *args, cpu=None):
+    """Runs a C++ benchmark of build/release/bench, pinned to a core if one is named, that prints its rows as JSON."""
+    pin = ["taskset", "-c", str(cpu)] if cpu is not None else []
+    out = subprocess.run([*pin, str(BUILD / "bench" / name), *map(str, args)], capture_output=True, text=True, check=True).stdout
     return json.loads(out)

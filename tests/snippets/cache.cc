@@ -6,6 +6,7 @@
 #include <string>
 
 #include "weir/cache/id_filter.h"
+#include "weir/redis/client.h"
 
 namespace weir {
 
@@ -19,8 +20,12 @@ struct Store {
   boost::asio::awaitable<void> update(const Article& article);
 };
 
+boost::asio::awaitable<std::string> load_text();
+void use(const std::optional<std::string>& text);
+
 boost::asio::awaitable<cache::Found<Article>> snippet(Store& store, cache::IdFilter& ids,
-                                                      boost::asio::io_context& io, Id id, Article article) {
+                                                      redis::Client& client, boost::asio::io_context& io,
+                                                      Id id, Article article) {
   // SNIPPET
   co_return found;
 }

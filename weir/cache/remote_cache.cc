@@ -1,0 +1,360 @@
+#include "weir/cache/remote_cache.h"
+
+#include <algorithm>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <cstring>
+#include <stdexcept>
+
+#include "remote_scripts.h"
+#include "weir/base/backoff.h"
+#include "weir/base/random.h"
+#include "weir/cache/ttl.h"
+
+namespace weir::cache {
+
+namespace asio = boost::asio;
+using redis::Command;
+using redis::Reply;
+using redis::Script;
+
+namespace {
+
+// A value begins with what it is.
+constexpr char kValue = 'V';
+constexpr char kAbsent = 'N';
+
+// Letters only, for metrics. Those that may be repeated are: a repeated fill would take its own first run for
+// another's.
+const Script& find_or_lease_script() {
+  static const Script script("findOrLease", scripts::kFindOrLease, Script::Repeat::harmless);
+  return script;
+}
+const Script& fill_script() {
+  static const Script script("fill", scripts::kFill);
+  return script;
+}
+const Script& put_script() {
+  static const Script script("put", scripts::kPut);
+  return script;
+}
+const Script& remove_but_own_script() {
+  static const Script script("removeButOwn", scripts::kRemoveButOwn, Script::Repeat::harmless);
+  return script;
+}
+const Script& release_script() {
+  static const Script script("release", scripts::kRelease, Script::Repeat::harmless);
+  return script;
+}
+
+// 128 random bits: no two leases of a key are ever alike.
+std::string new_token() {
+  const std::uint64_t bits[2] = {secure_random64(), secure_random64()};
+  std::string token(sizeof bits, '\0');
+  std::memcpy(token.data(), bits, sizeof bits);
+  return token;
+}
+
+std::string milliseconds(RemoteCache::Millis time) {
+  return std::to_string(std::max<RemoteCache::Millis::rep>(time.count(), 1));
+}
+
+// PTTL's answer: -2 when the key has just gone, -1 for one without an end, which nobody of us made.
+RemoteCache::Millis left_of(const Reply& pttl) {
+  return RemoteCache::Millis(std::max<std::int64_t>(pttl.integer(), 0));
+}
+
+std::string names_of(const RemoteCacheOptions& options) {
+  const auto plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
+  if (options.name.empty() || !std::ranges::all_of(options.name, plain))
+    throw std::invalid_argument("the name of a remote cache is of a-z, 0-9 and _: " + options.name);
+  if (options.prefix.empty() || options.prefix.find_first_of("{}") != std::string::npos)
+    throw std::invalid_argument("the prefix of a remote cache is empty or has braces: " + options.prefix);
+  return options.prefix + ":v" + std::to_string(options.version) + ":" + options.name + ":{";
+}
+
+// What can't be understood is as good as nothing: the next fill replaces it.
+std::optional<RemoteCache::Hit> hit_from(Reply&& value, const Reply& left) {
+  if (value.is_nil()) return std::nullopt;
+  std::string bytes = std::move(value).text();
+  if (bytes == std::string_view(&kAbsent, 1)) return RemoteCache::Hit{std::nullopt, left_of(left)};
+  if (bytes.empty() || bytes.front() != kValue) return std::nullopt;
+  bytes.erase(bytes.begin());
+  return RemoteCache::Hit{std::move(bytes), left_of(left)};
+}
+
+// Of find_or_lease.
+RemoteCache::Answer answer_from(Reply&& reply, std::string token) {
+  auto parts = std::move(reply).array();
+  const auto code = parts.empty() ? 0 : parts[0].integer();
+  if (code == 1 && parts.size() == 3) {
+    if (auto hit = hit_from(std::move(parts[1]), parts[2])) return std::move(*hit);
+  }
+  if (code == 2) return RemoteCache::Lease{std::move(token)};
+  if (code == 3 && parts.size() == 2) return RemoteCache::Held{left_of(parts[1])};
+  throw redis::Error(redis::ErrorKind::unexpected, "a script's answer isn't one of its own");
+}
+
+telemetry::Counter lookups(const std::string& cache, const char* result) {
+  return telemetry::counter("weir_cache_lookups_total", "What was found where the guarded read looked",
+                            {{"cache", cache}, {"level", "remote"}, {"result", result}});
+}
+telemetry::Counter leases(const std::string& cache, const char* outcome) {
+  return telemetry::counter("weir_cache_remote_leases_total",
+                            "Asked for the permission to load for all nodes",
+                            {{"cache", cache}, {"outcome", outcome}});
+}
+telemetry::Counter fills(const std::string& cache, const char* outcome) {
+  return telemetry::counter("weir_cache_remote_fills_total", "Values offered to the remote cache",
+                            {{"cache", cache}, {"outcome", outcome}});
+}
+
+}  // namespace
+
+RemoteCache::Metrics::Metrics(const std::string& cache)
+    : hit(lookups(cache, "hit")),
+      negative_hit(lookups(cache, "negative_hit")),
+      miss(lookups(cache, "miss")),
+      error(lookups(cache, "error")),
+      granted(leases(cache, "granted")),
+      held(leases(cache, "held")),
+      filled(fills(cache, "filled")),
+      refused(fills(cache, "refused")) {}
+
+RemoteCache::RemoteCache(redis::Client& client, Options options)
+    : client_(client), options_(std::move(options)), names_(names_of(options_)), metrics_(options_.name) {}
+
+std::string RemoteCache::value_name(std::string_view key) const {
+  if (key.empty() || key.size() > options_.max_key_bytes)
+    throw std::invalid_argument("a key of the cache " + options_.name + " has " + std::to_string(key.size()) +
+                                " bytes");
+  std::string name;
+  name.reserve(names_.size() + key.size() + 1);
+  return name.append(names_).append(key).append("}");
+}
+std::string RemoteCache::lease_name(std::string_view key) const {
+  return value_name(key) + ":lease";
+}
+
+std::string RemoteCache::encoded(std::optional<std::string> value) const {
+  if (!value) return std::string(1, kAbsent);
+  value->insert(value->begin(), kValue);
+  return std::move(*value);
+}
+
+std::string RemoteCache::ttl_text(bool absent, std::optional<Millis> asked) const {
+  // Longer than a year is as good as for ever, and Redis takes no more than 2^63 ms.
+  constexpr Millis kLongest = std::chrono::hours(24) * 365;
+  const Millis base =
+      std::clamp(asked.value_or(absent ? options_.negative_ttl : options_.ttl), Millis(1), kLongest);
+  return milliseconds(std::chrono::ceil<Millis>(jittered(base, options_.jitter, thread_random())));
+}
+
+void RemoteCache::count(const Hit& hit) {
+  (hit.value ? metrics_.hit : metrics_.negative_hit).add();
+}
+void RemoteCache::count(const Answer& answer) {
+  if (const auto* hit = std::get_if<Hit>(&answer)) return count(*hit);
+  metrics_.miss.add();
+  (std::holds_alternative<Lease>(answer) ? metrics_.granted : metrics_.held).add();
+}
+
+auto RemoteCache::get(std::string key) -> Awaitable<std::optional<Hit>> {
+  auto hits = co_await get_many(std::vector<std::string>{std::move(key)});
+  co_return std::move(hits.front());
+}
+
+auto RemoteCache::get_many(std::vector<std::string> keys) -> Awaitable<std::vector<std::optional<Hit>>> {
+  std::vector<std::optional<Hit>> hits(keys.size());
+  if (keys.empty()) co_return hits;
+  std::vector<std::string> names;
+  names.reserve(keys.size());
+  for (const auto& key : keys) names.push_back(value_name(key));
+  const std::vector<Command::Argument> all(names.begin(), names.end());
+  std::vector<Command> commands;
+  commands.push_back(Command("MGET", std::span(all)).idempotent());
+  for (const auto& name : names) commands.push_back(Command::read("PTTL", name));
+  try {
+    auto replies = co_await client_.pipeline(std::move(commands), options_.timeout);
+    for (const auto& reply : replies) reply.throw_if_error("MGET");
+    auto values = std::move(replies.front()).array();
+    if (values.size() != keys.size())
+      throw redis::Error(redis::ErrorKind::unexpected, "MGET answered for another number of keys");
+    for (std::size_t i = 0; i < keys.size(); ++i) hits[i] = hit_from(std::move(values[i]), replies[i + 1]);
+  } catch (...) {
+    metrics_.error.add(static_cast<double>(keys.size()));
+    throw;
+  }
+  for (const auto& hit : hits) {
+    if (hit) {
+      count(*hit);
+    } else {
+      metrics_.miss.add();
+    }
+  }
+  co_return hits;
+}
+
+auto RemoteCache::ask(std::vector<std::string> keys) -> Awaitable<std::vector<Answer>> {
+  std::vector<redis::Client::ScriptCall> calls;
+  std::vector<std::string> tokens;
+  for (const auto& key : keys) {
+    tokens.push_back(new_token());
+    calls.push_back({{value_name(key), lease_name(key)}, {tokens.back(), milliseconds(options_.lease_ttl)}});
+  }
+  std::vector<Answer> answers;
+  try {
+    auto replies = co_await client_.eval_many(find_or_lease_script(), std::move(calls), options_.timeout);
+    for (auto& reply : replies) reply.throw_if_error(find_or_lease_script().name());
+    for (std::size_t i = 0; i < keys.size(); ++i)
+      answers.push_back(answer_from(std::move(replies[i]), std::move(tokens[i])));
+  } catch (...) {
+    metrics_.error.add(static_cast<double>(keys.size()));
+    throw;
+  }
+  co_return answers;
+}
+
+auto RemoteCache::get_or_lease(std::string key) -> Awaitable<Answer> {
+  co_return co_await get_or_wait(std::move(key), Millis(0));
+}
+
+auto RemoteCache::get_or_lease_many(std::vector<std::string> keys) -> Awaitable<std::vector<Answer>> {
+  auto answers = co_await ask(std::move(keys));
+  for (const auto& answer : answers) count(answer);
+  co_return answers;
+}
+
+auto RemoteCache::get_or_wait(std::string key, Millis patience) -> Awaitable<Answer> {
+  const auto give_up =
+      std::chrono::steady_clock::now() + std::clamp(patience, Millis(0), options_.lease_ttl * 2);
+  asio::steady_timer timer(co_await asio::this_coro::executor);
+  Millis pace = std::max(options_.look_first, Millis(1));
+  for (;;) {
+    Answer answer = std::move((co_await ask(std::vector<std::string>{key})).front());
+    const auto now = std::chrono::steady_clock::now();
+    if (!std::holds_alternative<Held>(answer) || now >= give_up) {
+      count(answer);  // once, however often we have looked
+      co_return answer;
+    }
+    const auto wait =
+        std::chrono::duration_cast<std::chrono::nanoseconds>(jittered(pace, 0.5, thread_random()));
+    timer.expires_at(std::min(give_up, now + wait));
+    co_await timer.async_wait(asio::use_awaitable);
+    pace = std::min(pace * 2, std::max(options_.look_last, Millis(1)));
+  }
+}
+
+auto RemoteCache::lease(std::string key) -> Awaitable<std::optional<Lease>> {
+  std::string token = new_token();
+  const auto reply = co_await client_.execute(
+      Command("SET", lease_name(key), token, "NX", "PX", milliseconds(options_.lease_ttl)), options_.timeout);
+  const bool granted = !reply.is_nil();
+  (granted ? metrics_.granted : metrics_.held).add();
+  if (!granted) co_return std::nullopt;
+  co_return Lease{std::move(token)};
+}
+
+auto RemoteCache::take_over(std::string key) -> Awaitable<Lease> {
+  std::string token = new_token();
+  co_await client_.execute(Command("SET", lease_name(key), token, "PX", milliseconds(options_.lease_ttl)),
+                           options_.timeout);
+  metrics_.granted.add();
+  co_return Lease{std::move(token)};
+}
+
+auto RemoteCache::fill_encoded(std::string key, Lease lease, std::string bytes, std::string ttl)
+    -> Awaitable<bool> {
+  const auto reply =
+      co_await client_.eval(fill_script(), {value_name(key), lease_name(key)},
+                            {std::move(lease.token), std::move(bytes), std::move(ttl)}, options_.timeout);
+  const bool filled = reply.integer() == 1;
+  (filled ? metrics_.filled : metrics_.refused).add();
+  co_return filled;
+}
+
+auto RemoteCache::fill(std::string key, Lease lease, std::string value, std::optional<Millis> ttl)
+    -> Awaitable<bool> {
+  if (value.size() > options_.max_value_bytes) {
+    metrics_.refused.add();
+    co_await release(std::move(key), std::move(lease));
+    co_return false;
+  }
+  co_return co_await fill_encoded(std::move(key), std::move(lease), encoded(std::move(value)),
+                                  ttl_text(false, ttl));
+}
+
+auto RemoteCache::fill_absent(std::string key, Lease lease, std::optional<Millis> ttl) -> Awaitable<bool> {
+  co_return co_await fill_encoded(std::move(key), std::move(lease), encoded(std::nullopt),
+                                  ttl_text(true, ttl));
+}
+
+auto RemoteCache::fill_many(std::vector<Fill> fills) -> Awaitable<std::size_t> {
+  std::vector<redis::Client::ScriptCall> calls;
+  std::vector<redis::Client::ScriptCall> heavy;
+  for (auto& one : fills) {
+    if (one.value && one.value->size() > options_.max_value_bytes) {
+      heavy.push_back({{lease_name(one.key)}, {std::move(one.lease.token)}});
+      continue;
+    }
+    std::string ttl = ttl_text(!one.value, std::nullopt);
+    calls.push_back({{value_name(one.key), lease_name(one.key)},
+                     {std::move(one.lease.token), encoded(std::move(one.value)), std::move(ttl)}});
+  }
+  const std::size_t offered = fills.size();
+  std::size_t filled = 0;
+  const auto replies = co_await client_.eval_many(fill_script(), std::move(calls), options_.timeout);
+  for (const auto& reply : replies) {
+    reply.throw_if_error(fill_script().name());
+    filled += reply.integer() == 1 ? 1 : 0;
+  }
+  metrics_.filled.add(static_cast<double>(filled));
+  metrics_.refused.add(static_cast<double>(offered - filled));
+  if (!heavy.empty()) co_await client_.eval_many(release_script(), std::move(heavy), options_.timeout);
+  co_return filled;
+}
+
+auto RemoteCache::release(std::string key, Lease lease) -> Awaitable<void> {
+  co_await client_.eval(release_script(), {lease_name(key)}, {std::move(lease.token)}, options_.timeout);
+}
+
+auto RemoteCache::put_encoded(std::string key, std::string bytes, std::string ttl) -> Awaitable<void> {
+  co_await client_.eval(put_script(), {value_name(key), lease_name(key)}, {std::move(bytes), std::move(ttl)},
+                        options_.timeout);
+}
+
+auto RemoteCache::put(std::string key, std::string value, std::optional<Millis> ttl) -> Awaitable<void> {
+  if (value.size() > options_.max_value_bytes) {
+    metrics_.refused.add();
+    co_await remove(std::move(key));
+    co_return;
+  }
+  co_await put_encoded(std::move(key), encoded(std::move(value)), ttl_text(false, ttl));
+}
+
+auto RemoteCache::put_absent(std::string key, std::optional<Millis> ttl) -> Awaitable<void> {
+  co_await put_encoded(std::move(key), encoded(std::nullopt), ttl_text(true, ttl));
+}
+
+auto RemoteCache::remove(std::string key) -> Awaitable<void> {
+  co_await remove_many(std::vector<std::string>{std::move(key)});
+}
+
+auto RemoteCache::remove_many(std::vector<std::string> keys) -> Awaitable<void> {
+  if (keys.empty()) co_return;
+  // A key and its lease go in one command, which is one step; different keys needn't.
+  std::vector<Command> commands;
+  for (const auto& key : keys)
+    commands.push_back(Command("UNLINK", value_name(key), lease_name(key)).idempotent());
+  const auto replies = co_await client_.pipeline(std::move(commands), options_.timeout);
+  for (const auto& reply : replies) reply.throw_if_error("UNLINK");
+}
+
+auto RemoteCache::remove(std::string key, Lease own) -> Awaitable<bool> {
+  const auto reply = co_await client_.eval(remove_but_own_script(), {value_name(key), lease_name(key)},
+                                           {std::move(own.token)}, options_.timeout);
+  co_return reply.integer() == 1;
+}
+
+}  // namespace weir::cache

@@ -1,0 +1,330 @@
+#include "weir/cache/remote_cache.h"
+
+#include <gtest/gtest.h>
+
+#include "weir/redis/client_fixture.h"
+#include "weir/telemetry/metrics.h"
+
+namespace weir::cache {
+namespace {
+
+namespace asio = boost::asio;
+using redis::Command;
+using redis::soon;
+using namespace std::chrono_literals;
+using Hit = RemoteCache::Hit;
+using Lease = RemoteCache::Lease;
+using Held = RemoteCache::Held;
+
+redis::TestServer& server() {
+  static redis::TestServer one;
+  return one;
+}
+
+struct RemoteCacheTest : testing::Test {
+  RemoteCacheTest() { redis(Command("FLUSHALL")); }
+
+  redis::Reply redis(Command command) { return loop.run(client.execute(std::move(command))); }
+  std::optional<Hit> get(const std::string& key) { return loop.run(cache.get(key)); }
+  Lease lease_of(const std::string& key) { return std::get<Lease>(loop.run(cache.get_or_lease(key))); }
+  bool holds(const std::string& key, const std::string& value) {
+    const auto hit = get(key);
+    return hit && hit->value == value;
+  }
+
+  IoThreads loop{1};
+  redis::Client client{loop.executor(), {.address = server().address(), .timeout = 5s}};
+  RemoteCache cache{client, {.name = "article", .version = 3, .jitter = 0, .timeout = 5s}};
+};
+
+TEST_F(RemoteCacheTest, ValueAbsenceAndNothingAreThreeAnswers) {
+  EXPECT_FALSE(get("a"));
+  loop.run(cache.put("a", std::string("x\0\r\n", 4)));
+  loop.run(cache.put("empty", ""));
+  loop.run(cache.put_absent("gone"));
+  EXPECT_TRUE(holds("a", std::string("x\0\r\n", 4)));
+  EXPECT_TRUE(holds("empty", ""));
+  const auto gone = get("gone");
+  ASSERT_TRUE(gone);
+  EXPECT_FALSE(gone->value);
+  loop.run(cache.put("gone", "back"));  // creation clears an absence
+  EXPECT_TRUE(holds("gone", "back"));
+  loop.run(cache.remove("a"));
+  EXPECT_FALSE(get("a"));
+}
+
+TEST_F(RemoteCacheTest, ManyAnswersComeInTheKeysOrder) {
+  loop.run(cache.put("a", "1"));
+  loop.run(cache.put_absent("c"));
+  const auto hits = loop.run(cache.get_many({"a", "b", "c", "a"}));
+  ASSERT_EQ(hits.size(), 4U);
+  EXPECT_EQ(hits[0]->value, "1");
+  EXPECT_FALSE(hits[1]);
+  ASSERT_TRUE(hits[2]);
+  EXPECT_FALSE(hits[2]->value);
+  EXPECT_EQ(hits[3]->value, "1");
+  EXPECT_TRUE(loop.run(cache.get_many({})).empty());
+}
+
+TEST_F(RemoteCacheTest, EverythingHasATtlOfItsOwn) {
+  loop.run(cache.put("a", "1", 20s));
+  loop.run(cache.put_absent("b"));
+  loop.run(cache.fill("c", lease_of("c"), "3"));
+  EXPECT_LE(get("a")->left, 20s);
+  EXPECT_GT(get("a")->left, 15s);
+  EXPECT_LE(get("b")->left, 5s);
+  EXPECT_LE(get("c")->left, 10min);
+  EXPECT_GT(get("c")->left, 9min);
+  // Never zero, never for ever.
+  loop.run(cache.put("zero", "1", 0ms));
+  loop.run(cache.put("negative", "1", -5s));
+  loop.run(cache.put("endless", "1", RemoteCache::Millis::max()));
+  EXPECT_GT(get("endless")->left, 24h * 300);
+  EXPECT_TRUE(soon([&] { return !get("zero") && !get("negative"); }));
+}
+
+TEST_F(RemoteCacheTest, TtlsAreJittered) {
+  RemoteCache jittering(client, {.name = "jitter", .jitter = 0.5, .timeout = 5s});
+  RemoteCache::Millis least = 1h, most = 0ms;
+  for (int i = 0; i < 100; ++i) {
+    loop.run(jittering.put("a", "1", 100s));
+    const auto left = loop.run(jittering.get("a"))->left;
+    least = std::min(least, left);
+    most = std::max(most, left);
+  }
+  EXPECT_LT(least, 80s);
+  EXPECT_GT(most, 120s);
+  EXPECT_GE(least, 49s);
+  EXPECT_LE(most, 150s);
+}
+
+TEST_F(RemoteCacheTest, NamesCarryVersionAndType) {
+  loop.run(cache.put("7", "x"));
+  EXPECT_EQ(redis(Command("GET", "weir:v3:article:{7}")).text(), "Vx");
+  RemoteCache newer(client, {.name = "article", .version = 4});
+  RemoteCache other(client, {.name = "user", .version = 3});
+  EXPECT_FALSE(loop.run(newer.get("7")));
+  EXPECT_FALSE(loop.run(other.get("7")));
+  EXPECT_THROW(RemoteCache(client, {.name = ""}), std::invalid_argument);
+  EXPECT_THROW(RemoteCache(client, {.name = "a:b"}), std::invalid_argument);
+  EXPECT_THROW(RemoteCache(client, {.name = "a", .prefix = "{"}), std::invalid_argument);
+  EXPECT_THROW(get(""), std::invalid_argument);
+  EXPECT_THROW(get(std::string(513, 'k')), std::invalid_argument);
+  // No key's value is another key's lease.
+  lease_of("8");
+  EXPECT_FALSE(get("8}:lease"));
+}
+
+TEST_F(RemoteCacheTest, OneLeaseAKey) {
+  const Lease mine = lease_of("a");
+  const auto second = loop.run(cache.get_or_lease("a"));
+  ASSERT_TRUE(std::holds_alternative<Held>(second));
+  EXPECT_GT(std::get<Held>(second).left, 4s);
+  EXPECT_LE(std::get<Held>(second).left, 5s);
+  EXPECT_TRUE(std::holds_alternative<Lease>(loop.run(cache.get_or_lease("b"))));
+  EXPECT_TRUE(loop.run(cache.fill("a", mine, "1")));
+  EXPECT_EQ(std::get<Hit>(loop.run(cache.get_or_lease("a"))).value, "1");
+  // Used up: a second fill under it is refused.
+  EXPECT_FALSE(loop.run(cache.fill("a", mine, "2")));
+  EXPECT_TRUE(holds("a", "1"));
+}
+
+TEST_F(RemoteCacheTest, InvalidationVoidsTheLease) {
+  const Lease before = lease_of("a");
+  loop.run(cache.remove("a"));
+  const Lease after = lease_of("a");  // free at once
+  EXPECT_FALSE(loop.run(cache.fill("a", before, "stale")));
+  EXPECT_FALSE(get("a"));
+  EXPECT_TRUE(loop.run(cache.fill("a", after, "fresh")));
+  EXPECT_FALSE(loop.run(cache.fill_absent("a", before)));
+  EXPECT_TRUE(holds("a", "fresh"));
+}
+
+TEST_F(RemoteCacheTest, PutVoidsTheLeaseToo) {
+  const Lease before = lease_of("a");
+  loop.run(cache.put("a", "newer"));
+  EXPECT_FALSE(loop.run(cache.fill("a", before, "stale")));
+  EXPECT_TRUE(holds("a", "newer"));
+}
+
+TEST_F(RemoteCacheTest, LeaseThatWasLostIsVoid) {
+  const Lease flushed = lease_of("a");
+  redis(Command("FLUSHALL"));
+  EXPECT_FALSE(loop.run(cache.fill("a", flushed, "x")));
+  RemoteCache hasty(client, {.name = "hasty", .lease_ttl = 1ms, .timeout = 5s});
+  const auto ran_out = std::get<Lease>(loop.run(hasty.get_or_lease("a")));
+  EXPECT_TRUE(soon([&] { return redis(Command("EXISTS", hasty.lease_name("a"))).integer() == 0; }));
+  EXPECT_FALSE(loop.run(hasty.fill("a", ran_out, "x")));
+  EXPECT_FALSE(loop.run(cache.fill("a", Lease{}, "x")));  // none was ever given
+  EXPECT_FALSE(get("a"));
+}
+
+TEST_F(RemoteCacheTest, ReleasedLeaseIsFree) {
+  const Lease first = lease_of("a");
+  loop.run(cache.release("a", first));
+  const Lease second = lease_of("a");
+  loop.run(cache.release("a", first));  // not its own any more
+  EXPECT_TRUE(loop.run(cache.fill("a", second, "1")));
+}
+
+TEST_F(RemoteCacheTest, RefreshTakesTheLeaseBesideTheValue) {
+  loop.run(cache.put("a", "old"));
+  const auto mine = loop.run(cache.lease("a"));
+  ASSERT_TRUE(mine);
+  EXPECT_FALSE(loop.run(cache.lease("a")));
+  EXPECT_TRUE(holds("a", "old"));  // served meanwhile
+  EXPECT_TRUE(loop.run(cache.fill("a", *mine, "new")));
+  EXPECT_TRUE(holds("a", "new"));
+  const auto late = loop.run(cache.lease("a"));
+  loop.run(cache.remove("a"));
+  EXPECT_FALSE(loop.run(cache.fill("a", *late, "stale")));
+}
+
+TEST_F(RemoteCacheTest, WriterPublishesAheadUnlessAnotherWrote) {
+  const Lease reader = lease_of("a");
+  const Lease writer = loop.run(cache.take_over("a"));
+  EXPECT_FALSE(loop.run(cache.fill("a", reader, "stale")));
+  EXPECT_TRUE(loop.run(cache.remove("a", writer)));
+  EXPECT_TRUE(loop.run(cache.fill("a", writer, "1")));
+
+  // Two writers at once: neither knows whose value is the last, so neither publishes.
+  const Lease one = loop.run(cache.take_over("a"));
+  const Lease two = loop.run(cache.take_over("a"));
+  EXPECT_FALSE(loop.run(cache.remove("a", one)));
+  EXPECT_FALSE(loop.run(cache.remove("a", two)));
+  EXPECT_FALSE(loop.run(cache.fill("a", one, "2")));
+  EXPECT_FALSE(loop.run(cache.fill("a", two, "3")));
+  EXPECT_FALSE(get("a"));
+}
+
+TEST_F(RemoteCacheTest, ManyAtOnce) {
+  loop.run(cache.put("a", "1"));
+  lease_of("b");
+  auto answers = loop.run(cache.get_or_lease_many({"a", "b", "c", "d"}));
+  ASSERT_EQ(answers.size(), 4U);
+  EXPECT_TRUE(std::holds_alternative<Hit>(answers[0]));
+  EXPECT_TRUE(std::holds_alternative<Held>(answers[1]));
+  std::vector<RemoteCache::Fill> fills;
+  fills.push_back({"c", std::get<Lease>(answers[2]), "3"});
+  fills.push_back({"d", std::get<Lease>(answers[3]), std::nullopt});
+  fills.push_back({"b", Lease{"guessed"}, "2"});
+  EXPECT_EQ(loop.run(cache.fill_many(std::move(fills))), 2U);
+  EXPECT_TRUE(holds("c", "3"));
+  EXPECT_FALSE(get("d")->value);
+  EXPECT_FALSE(get("b"));
+  loop.run(cache.remove_many({"a", "c", "d"}));
+  EXPECT_FALSE(get("a") || get("c") || get("d"));
+}
+
+TEST_F(RemoteCacheTest, HeavyValuesAreNotKept) {
+  RemoteCache small(client, {.name = "small", .timeout = 5s, .max_value_bytes = 3});
+  const auto get_small = [&] { return loop.run(small.get("a")); };
+  loop.run(small.put("a", "123"));
+  ASSERT_TRUE(get_small());
+  loop.run(small.put("a", "1234"));  // what is there is old, so it goes
+  EXPECT_FALSE(get_small());
+  const auto lease = std::get<Lease>(loop.run(small.get_or_lease("a")));
+  EXPECT_FALSE(loop.run(small.fill("a", lease, "1234")));
+  const auto next = loop.run(small.get_or_lease("a"));
+  ASSERT_TRUE(std::holds_alternative<Lease>(next));  // given back
+  std::vector<RemoteCache::Fill> fills;
+  fills.push_back({"a", std::get<Lease>(next), "1234"});
+  EXPECT_EQ(loop.run(small.fill_many(std::move(fills))), 0U);
+  EXPECT_TRUE(std::holds_alternative<Lease>(loop.run(small.get_or_lease("a"))));
+}
+
+TEST_F(RemoteCacheTest, DamagedValuesAreNothing) {
+  for (const char* bytes : {"", "X", "Nx", "weird"}) {
+    redis(Command("SET", cache.value_name("a"), bytes));
+    EXPECT_FALSE(get("a")) << bytes;
+    EXPECT_TRUE(loop.run(cache.fill("a", lease_of("a"), "good"))) << bytes;
+    EXPECT_TRUE(holds("a", "good"));
+  }
+  redis(Command("DEL", cache.value_name("a")));
+  redis(Command("LPUSH", cache.value_name("a"), "x"));
+  EXPECT_FALSE(get("a"));  // MGET's answer for what isn't a text
+  EXPECT_THROW(lease_of("a"), redis::Error);
+}
+
+TEST_F(RemoteCacheTest, ScriptsComeBackAfterAFlush) {
+  for (int i = 0; i < 3; ++i) {
+    redis(Command("SCRIPT", "FLUSH"));
+    const Lease lease = lease_of("a");
+    redis(Command("SCRIPT", "FLUSH"));
+    EXPECT_TRUE(loop.run(cache.fill("a", lease, "1")));
+    redis(Command("SCRIPT", "FLUSH"));
+    EXPECT_FALSE(loop.run(cache.remove("a", lease)));
+  }
+}
+
+TEST_F(RemoteCacheTest, WaitsForWhoLoads) {
+  const Lease mine = lease_of("a");
+  auto waiting = loop.start(cache.get_or_wait("a", 4s));
+  auto impatient = loop.run(cache.get_or_wait("a", 10ms));
+  EXPECT_TRUE(std::holds_alternative<Held>(impatient));
+  EXPECT_TRUE(loop.run(cache.fill("a", mine, "1")));
+  EXPECT_EQ(std::get<Hit>(waiting.get()).value, "1");
+  // A load that failed: the next one's turn.
+  const Lease failed = lease_of("b");
+  auto next = loop.start(cache.get_or_wait("b", 4s));
+  loop.run(cache.release("b", failed));
+  EXPECT_TRUE(std::holds_alternative<Lease>(next.get()));
+}
+
+TEST_F(RemoteCacheTest, ClusterLoadsOnce) {
+  redis::Client other_client(loop.executor(), {.address = server().address(), .timeout = 5s});
+  RemoteCache other_node(other_client, {.name = "article", .version = 3, .timeout = 5s});
+  int loads = 0;
+  const auto read = [&](RemoteCache& node) -> asio::awaitable<std::string> {
+    auto answer = co_await node.get_or_wait("hot", 5s);
+    if (auto* hit = std::get_if<Hit>(&answer)) co_return *hit->value;
+    ++loads;
+    co_await redis::pause(50ms);
+    if (auto* lease = std::get_if<Lease>(&answer)) co_await node.fill("hot", *lease, "loaded");
+    co_return "loaded";
+  };
+  std::vector<std::future<std::string>> all;
+  for (int i = 0; i < 200; ++i) all.push_back(loop.start(read(i % 2 == 0 ? cache : other_node)));
+  for (auto& one : all) EXPECT_EQ(one.get(), "loaded");
+  EXPECT_EQ(loads, 1);
+}
+
+TEST_F(RemoteCacheTest, FailureIsNeitherMissNorAbsence) {
+  redis::TestServer paused;
+  redis::Client there(loop.executor(), {.address = paused.address()});
+  RemoteCache away(there, {.name = "away", .timeout = 30ms});
+  EXPECT_FALSE(loop.run(away.get("a")));
+  paused.pause();
+  EXPECT_THROW(loop.run(away.get("a")), Unavailable);
+  EXPECT_THROW(loop.run(away.get_or_wait("a", 1h)), Unavailable);
+  EXPECT_THROW(loop.run(away.remove("a")), Unavailable);
+  const std::string text = telemetry::scrape();
+  const std::string remote = R"(weir_cache_lookups_total{cache="away",level="remote",result=)";
+  EXPECT_NE(text.find(remote + R"("error"} 2)"), std::string::npos);
+  EXPECT_NE(text.find(remote + R"("miss"} 1)"), std::string::npos);
+  EXPECT_NE(text.find(remote + R"("hit"} 0)"), std::string::npos);
+}
+
+TEST_F(RemoteCacheTest, FullServerKeepsNothingOld) {
+  loop.run(cache.put("a", "old"));
+  const Lease lease = *loop.run(cache.lease("a"));
+  redis(Command("CONFIG", "SET", "maxmemory", 1));
+  const auto kind_of = [&](auto call) {
+    try {
+      loop.run(std::move(call));
+    } catch (const redis::Error& error) {
+      return error.kind();
+    }
+    return redis::ErrorKind::other;
+  };
+  EXPECT_EQ(kind_of(cache.fill("a", lease, "x")), redis::ErrorKind::out_of_memory);
+  EXPECT_TRUE(holds("a", "old"));
+  EXPECT_EQ(redis(Command("EXISTS", cache.lease_name("a"))).integer(), 0);  // given back
+  EXPECT_EQ(kind_of(cache.put("a", "new")), redis::ErrorKind::out_of_memory);
+  EXPECT_FALSE(get("a"));
+  loop.run(cache.remove("a"));  // can always be done
+  redis(Command("CONFIG", "SET", "maxmemory", 0));
+}
+
+}  // namespace
+}  // namespace weir::cache

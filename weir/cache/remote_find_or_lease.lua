@@ -1,0 +1,13 @@
+-- KEYS[1] the value, KEYS[2] its lease; ARGV[1] a new token, ARGV[2] how long a lease lasts in ms.
+-- {1, value, ms left}: it is there. {2}: it isn't, and the lease is the asker's now. {3, ms left}: it isn't, and
+-- another holds the lease. Asking again with the same token changes nothing.
+local value = redis.call('GET', KEYS[1])
+if value and (string.sub(value, 1, 1) == 'V' or value == 'N') then
+  return {1, value, redis.call('PTTL', KEYS[1])}
+end
+local holder = redis.call('GET', KEYS[2])
+if holder and holder ~= ARGV[1] then
+  return {3, redis.call('PTTL', KEYS[2])}
+end
+redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[2])
+return {2}
