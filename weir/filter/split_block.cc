@@ -1,0 +1,201 @@
+#include "weir/filter/split_block.h"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+
+// The vector path needs a compiler that builds single functions for a better processor than the rest.
+#if defined(__x86_64__) && defined(__GNUC__)
+#define WEIR_FILTER_AVX2 1
+#define WEIR_TARGET_AVX2 __attribute__((target("avx2")))
+#include <immintrin.h>
+#endif
+
+namespace weir::filter {
+namespace split_block {
+namespace {
+
+// Parquet's; odd, so that each is a bijection of the key.
+constexpr std::array<std::uint32_t, kWords> kSalts{0x47b6137bU, 0x44974d91U, 0x8824ad5bU, 0xa2b7289dU,
+                                                   0x705495c7U, 0x2df1424bU, 0x9efc4947U, 0x5c6bfb31U};
+constexpr int kShift = 27;  // leaves the upper five bits: one of a word's 32
+
+// So many blocks are on their way at once: about what a core's line fill buffers hold.
+constexpr std::size_t kAhead = 12;
+
+// The upper half of a * b: maps a hash onto [0, b) without a division (Lemire 2016).
+std::uint64_t multiply_high(std::uint64_t a, std::uint64_t b) {
+#ifdef __SIZEOF_INT128__
+  __extension__ using Wide = unsigned __int128;
+  return static_cast<std::uint64_t>((static_cast<Wide>(a) * b) >> 64);
+#else
+  const std::uint64_t a_low = a & 0xffffffffU, a_high = a >> 32;
+  const std::uint64_t b_low = b & 0xffffffffU, b_high = b >> 32;
+  const std::uint64_t middle = a_high * b_low + (a_low * b_low >> 32);
+  const std::uint64_t carried = a_low * b_high + (middle & 0xffffffffU);
+  return a_high * b_high + (middle >> 32) + (carried >> 32);
+#endif
+}
+
+Block& block_of(const Table& table, std::uint64_t hash) {
+  return table.blocks[multiply_high(hash, table.count)];
+}
+
+std::uint64_t load(const Block& block, int cell) {
+  // atomic_ref takes no const before C++26; nothing is written.
+  auto& word = const_cast<std::uint64_t&>(block.cells[static_cast<std::size_t>(cell)]);
+  return std::atomic_ref<std::uint64_t>(word).load(std::memory_order_relaxed);
+}
+
+std::uint64_t mask_of(std::uint32_t key, int cell) {
+  const auto at = static_cast<std::size_t>(2 * cell);
+  return std::uint64_t{1} << ((key * kSalts[at]) >> kShift) |
+         std::uint64_t{1} << (32 + ((key * kSalts[at + 1]) >> kShift));
+}
+
+bool add(Block& block, const std::array<std::uint64_t, kCells>& mask) {
+  std::uint64_t added = 0;
+  for (std::size_t cell = 0; cell < kCells; ++cell) {
+    std::atomic_ref<std::uint64_t> word(block.cells[cell]);
+    // A plain read first: bits that are set already need no exclusive cache line.
+    const std::uint64_t before = word.load(std::memory_order_relaxed);
+    if ((~before & mask[cell]) != 0)
+      added |= ~word.fetch_or(mask[cell], std::memory_order_relaxed) & mask[cell];
+  }
+  return added != 0;
+}
+
+bool contains_portable(const Block& block, std::uint32_t key) {
+  std::uint64_t missing = 0;
+  for (int cell = 0; cell < kCells; ++cell) missing |= ~load(block, cell) & mask_of(key, cell);
+  return missing == 0;
+}
+
+bool insert_portable(Block& block, std::uint32_t key) {
+  return add(block, {mask_of(key, 0), mask_of(key, 1), mask_of(key, 2), mask_of(key, 3)});
+}
+
+#ifdef WEIR_FILTER_AVX2
+
+WEIR_TARGET_AVX2 inline __m256i vector_mask(std::uint32_t key) {
+  const __m256i salts =
+      _mm256_setr_epi32(static_cast<int>(kSalts[0]), static_cast<int>(kSalts[1]), static_cast<int>(kSalts[2]),
+                        static_cast<int>(kSalts[3]), static_cast<int>(kSalts[4]), static_cast<int>(kSalts[5]),
+                        static_cast<int>(kSalts[6]), static_cast<int>(kSalts[7]));
+  const __m256i mixed = _mm256_mullo_epi32(_mm256_set1_epi32(static_cast<int>(key)), salts);
+  return _mm256_sllv_epi32(_mm256_set1_epi32(1), _mm256_srli_epi32(mixed, kShift));
+}
+
+// Others may be setting bits of this block by atomic operations. An aligned vector load reads each of its
+// cells whole, which is a relaxed atomic load of each; but in C++ there is no such thing, and a plain vector
+// load would be a data race on paper: the compiler could split or repeat it. So it is an instruction.
+WEIR_TARGET_AVX2 inline __m256i vector_load(const Block& block) {
+  __m256i bits;
+  asm volatile("vmovdqa %1, %0" : "=x"(bits) : "m"(block));
+  return bits;
+}
+
+WEIR_TARGET_AVX2 bool contains_avx2(const Block& block, std::uint32_t key) {
+  return _mm256_testc_si256(vector_load(block), vector_mask(key)) != 0;
+}
+
+WEIR_TARGET_AVX2 bool insert_avx2(Block& block, std::uint32_t key) {
+  const __m256i mask = vector_mask(key);
+  if (_mm256_testc_si256(vector_load(block), mask) != 0) return false;
+  alignas(32) std::array<std::uint64_t, kCells> cells;
+  _mm256_store_si256(reinterpret_cast<__m256i*>(cells.data()), mask);
+  return add(block, cells);
+}
+
+WEIR_TARGET_AVX2 void contains_avx2(const Table& table, std::span<const std::uint64_t> hashes, bool* out) {
+  std::array<const Block*, kAhead> blocks;
+  for (std::size_t i = 0; i < hashes.size(); ++i) {
+    blocks[i] = &block_of(table, hashes[i]);
+    _mm_prefetch(reinterpret_cast<const char*>(blocks[i]), _MM_HINT_T0);
+  }
+  for (std::size_t i = 0; i < hashes.size(); ++i)
+    out[i] = contains_avx2(*blocks[i], static_cast<std::uint32_t>(hashes[i]));
+}
+
+#endif
+
+void prefetch(const Block& block) {
+#if defined(__GNUC__)
+  __builtin_prefetch(&block);
+#else
+  static_cast<void>(block);
+#endif
+}
+
+// At most kAhead.
+void contains_few(const Table& table, std::span<const std::uint64_t> hashes, bool* out) {
+#ifdef WEIR_FILTER_AVX2
+  if (table.path == Path::avx2) return contains_avx2(table, hashes, out);
+#endif
+  for (const std::uint64_t hash : hashes) prefetch(block_of(table, hash));
+  for (std::size_t i = 0; i < hashes.size(); ++i)
+    out[i] = contains_portable(block_of(table, hashes[i]), static_cast<std::uint32_t>(hashes[i]));
+}
+
+}  // namespace
+
+bool contains(const Table& table, std::uint64_t hash) {
+  const Block& block = block_of(table, hash);
+  const auto key = static_cast<std::uint32_t>(hash);
+#ifdef WEIR_FILTER_AVX2
+  if (table.path == Path::avx2) return contains_avx2(block, key);
+#endif
+  return contains_portable(block, key);
+}
+
+bool insert(const Table& table, std::uint64_t hash) {
+  Block& block = block_of(table, hash);
+  const auto key = static_cast<std::uint32_t>(hash);
+#ifdef WEIR_FILTER_AVX2
+  if (table.path == Path::avx2) return insert_avx2(block, key);
+#endif
+  return insert_portable(block, key);
+}
+
+void contains(const Table& table, std::span<const std::uint64_t> hashes, std::span<bool> out) {
+  for (std::size_t at = 0; at < hashes.size(); at += kAhead)
+    contains_few(table, hashes.subspan(at, std::min(kAhead, hashes.size() - at)), out.data() + at);
+}
+
+void insert(const Table& table, std::span<const std::uint64_t> hashes) {
+  for (std::size_t at = 0; at < hashes.size(); at += kAhead) {
+    const auto few = hashes.subspan(at, std::min(kAhead, hashes.size() - at));
+    for (const std::uint64_t hash : few) prefetch(block_of(table, hash));
+    for (const std::uint64_t hash : few) insert(table, hash);
+  }
+}
+
+double pass_rate(const Block& block) {
+  double rate = 1;
+  for (int cell = 0; cell < kCells; ++cell) {
+    const std::uint64_t bits = load(block, cell);
+    rate *= std::popcount(bits & 0xffffffffU) / double{kWordBits};
+    rate *= std::popcount(bits >> 32) / double{kWordBits};
+  }
+  return rate;
+}
+
+int bits_set(const Block& block) {
+  int sum = 0;
+  for (int cell = 0; cell < kCells; ++cell) sum += std::popcount(load(block, cell));
+  return sum;
+}
+
+}  // namespace split_block
+
+Path best_path() {
+#ifdef WEIR_FILTER_AVX2
+  __builtin_cpu_init();  // filters may be made before main
+  // Asks the system, too: whether it saves the wide registers.
+  return __builtin_cpu_supports("avx2") != 0 ? Path::avx2 : Path::portable;
+#else
+  return Path::portable;
+#endif
+}
+
+}  // namespace weir::filter
