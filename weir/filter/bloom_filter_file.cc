@@ -9,6 +9,9 @@
 #include <array>
 #include <atomic>
 #include <bit>
+#include <memory>
+#include <optional>
+#include <utility>
 
 #include "weir/base/fault.h"
 #include "weir/base/hash.h"

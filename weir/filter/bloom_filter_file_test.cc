@@ -1,7 +1,11 @@
 #include <gtest/gtest.h>
 
+#include <array>
+#include <bit>
 #include <filesystem>
 #include <fstream>
+#include <limits>
+#include <vector>
 
 #include "weir/base/fault.h"
 #include "weir/filter/filter_file.h"
