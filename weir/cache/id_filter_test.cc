@@ -49,11 +49,11 @@ struct Rows {
     };
     source.highest_id = [this]() -> asio::awaitable<Id> {
       ++looks;
-      if (failing) throw Unavailable("the store is away");
       Id highest = 0;
       {
         const std::lock_guard lock(mutex);
         look_times.push_back(std::chrono::steady_clock::now());
+        if (failing) throw Unavailable("the store is away");
         if (!ids.empty()) highest = *ids.rbegin();
       }
       if (const auto held = hold_looks) co_await held->wait();
@@ -310,6 +310,54 @@ TEST_F(IdFilterTest, TenThousandAtOnceJustAboveTheMarkShareTheirLooks) {
   EXPECT_LE(rows_.looks - before, 2);
 }
 
+// The attack from above the mark: invented ids that could just have been created, so that only a look tells, while
+// other nodes really create some. In each wave of 10,000 at once there is a row that was just created.
+TEST_F(IdFilterTest, AFloodFromAboveTheMarkCostsALookAWave) {
+  const std::uint64_t seed = secure_random64();
+  SCOPED_TRACE(seed);
+  Random random(seed);
+  constexpr int kWaves = 40, kWave = 10'000;
+  Id highest = 1000;
+  rows_.add(1, highest);
+  make({.name = "test", .expected = 10'000, .look_interval = 5ms});
+  fill();
+  const auto bytes = filter_->bytes();
+  const int looks = rows_.looks, reads = rows_.reads;
+  for (int wave = 0; wave < kWaves; ++wave) {
+    clock_.advance(5ms);
+    rows_.add(++highest);
+    std::vector<std::pair<Id, std::future<Membership>>> answers;
+    answers.reserve(kWave);
+    for (int i = 0; i < kWave; ++i) {
+      const Id asked = i == kWave / 2 ? highest : highest + 1 + static_cast<Id>(random.below(9000));
+      answers.emplace_back(asked, start(asked));
+    }
+    for (auto& [id, answer] : answers)
+      ASSERT_EQ(finish(io_, answer), id == highest ? Membership::fresh : Membership::absent) << id;
+  }
+  turn(io_);
+  EXPECT_LE(rows_.looks - looks, 2 * kWaves);  // for 400,000 questions
+  // The mark follows every 100 ms, which is 20 waves; each time one page.
+  EXPECT_LE(rows_.reads - reads, 1 + kWaves / 20);
+  EXPECT_GT(filter_->mark(), 1000);
+  EXPECT_EQ(filter_->bytes(), bytes);
+}
+
+TEST_F(IdFilterTest, AFloodFromAboveTheMarkDoesNotHammerAStoreThatIsAway) {
+  rows_.add(1, 1000);
+  make();
+  fill();
+  rows_.failing = true;
+  const int looks = rows_.looks, reads = rows_.reads;
+  std::vector<std::future<Membership>> answers;
+  answers.reserve(10'000);
+  for (Id id = 1001; id <= 11'000; ++id) answers.push_back(start(id));
+  for (auto& answer : answers)
+    EXPECT_THROW(finish(io_, answer), Unavailable);  // nobody knows: none is denied
+  EXPECT_LE(rows_.looks - looks, 2);
+  EXPECT_EQ(rows_.reads, reads);
+}
+
 TEST_F(IdFilterTest, StoppingEndsWaitsAndWork) {
   rows_.add(1, 100);
   make();
@@ -335,6 +383,24 @@ TEST(IdFilter, LooksKeepTheirDistance) {
   for (int i = 0; i < 4; ++i) {
     auto answer = start_on(io.get_executor(), filter.membership(200 + i));
     EXPECT_EQ(finish(io, answer), Membership::absent);
+  }
+  ASSERT_EQ(rows.look_times.size(), 5U);
+  for (std::size_t i = 1; i < rows.look_times.size(); ++i)
+    EXPECT_GE(rows.look_times[i] - rows.look_times[i - 1], 19ms);
+}
+
+TEST(IdFilter, LooksThatFailKeepTheirDistanceToo) {
+  Rows rows;
+  rows.add(1, 100);
+  asio::io_context io;
+  IdFilter filter({.name = "test", .expected = 1000, .look_interval = 20ms}, rows.source(),
+                  io.get_executor());
+  filter.start();
+  turn(io);
+  rows.failing = true;
+  for (int i = 0; i < 4; ++i) {
+    auto answer = start_on(io.get_executor(), filter.certainly_absent(200 + i));
+    EXPECT_THROW(finish(io, answer), Unavailable);
   }
   ASSERT_EQ(rows.look_times.size(), 5U);
   for (std::size_t i = 1; i < rows.look_times.size(); ++i)

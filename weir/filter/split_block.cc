@@ -4,9 +4,7 @@
 #include <atomic>
 #include <bit>
 
-// The vector path needs a compiler that builds single functions for a better processor than the rest.
-#if defined(__x86_64__) && defined(__GNUC__)
-#define WEIR_FILTER_AVX2 1
+#ifdef WEIR_FILTER_AVX2
 #define WEIR_TARGET_AVX2 __attribute__((target("avx2")))
 #include <immintrin.h>
 #endif
@@ -22,24 +20,6 @@ constexpr int kShift = 27;  // leaves the upper five bits: one of a word's 32
 
 // So many blocks are on their way at once: about what a core's line fill buffers hold.
 constexpr std::size_t kAhead = 12;
-
-// The upper half of a * b: maps a hash onto [0, b) without a division (Lemire 2016).
-std::uint64_t multiply_high(std::uint64_t a, std::uint64_t b) {
-#ifdef __SIZEOF_INT128__
-  __extension__ using Wide = unsigned __int128;
-  return static_cast<std::uint64_t>((static_cast<Wide>(a) * b) >> 64);
-#else
-  const std::uint64_t a_low = a & 0xffffffffU, a_high = a >> 32;
-  const std::uint64_t b_low = b & 0xffffffffU, b_high = b >> 32;
-  const std::uint64_t middle = a_high * b_low + (a_low * b_low >> 32);
-  const std::uint64_t carried = a_low * b_high + (middle & 0xffffffffU);
-  return a_high * b_high + (middle >> 32) + (carried >> 32);
-#endif
-}
-
-Block& block_of(const Table& table, std::uint64_t hash) {
-  return table.blocks[multiply_high(hash, table.count)];
-}
 
 std::uint64_t load(const Block& block, int cell) {
   // atomic_ref takes no const before C++26; nothing is written.
@@ -65,14 +45,21 @@ bool add(Block& block, const std::array<std::uint64_t, kCells>& mask) {
   return added != 0;
 }
 
-bool contains_portable(const Block& block, std::uint32_t key) {
-  std::uint64_t missing = 0;
-  for (int cell = 0; cell < kCells; ++cell) missing |= ~load(block, cell) & mask_of(key, cell);
-  return missing == 0;
+// It will be written to, or only read.
+void prefetch_to_write(const Block& block) {
+#ifdef __GNUC__
+  __builtin_prefetch(&block, 1);
+#else
+  static_cast<void>(block);
+#endif
 }
 
-bool insert_portable(Block& block, std::uint32_t key) {
-  return add(block, {mask_of(key, 0), mask_of(key, 1), mask_of(key, 2), mask_of(key, 3)});
+void prefetch(const Block& block) {
+#ifdef __GNUC__
+  __builtin_prefetch(&block);
+#else
+  static_cast<void>(block);
+#endif
 }
 
 #ifdef WEIR_FILTER_AVX2
@@ -95,6 +82,22 @@ WEIR_TARGET_AVX2 inline __m256i vector_load(const Block& block) {
   return bits;
 }
 
+#endif
+
+}  // namespace
+
+bool contains_portable(const Block& block, std::uint32_t key) {
+  std::uint64_t missing = 0;
+  for (int cell = 0; cell < kCells; ++cell) missing |= ~load(block, cell) & mask_of(key, cell);
+  return missing == 0;
+}
+
+bool insert_portable(Block& block, std::uint32_t key) {
+  return add(block, {mask_of(key, 0), mask_of(key, 1), mask_of(key, 2), mask_of(key, 3)});
+}
+
+#ifdef WEIR_FILTER_AVX2
+
 WEIR_TARGET_AVX2 bool contains_avx2(const Block& block, std::uint32_t key) {
   return _mm256_testc_si256(vector_load(block), vector_mask(key)) != 0;
 }
@@ -107,30 +110,27 @@ WEIR_TARGET_AVX2 bool insert_avx2(Block& block, std::uint32_t key) {
   return add(block, cells);
 }
 
-WEIR_TARGET_AVX2 void contains_avx2(const Table& table, std::span<const std::uint64_t> hashes, bool* out) {
+#endif
+
+namespace {
+
+#ifdef WEIR_FILTER_AVX2
+WEIR_TARGET_AVX2 void contains_few_avx2(const Table& table, std::span<const std::uint64_t> hashes,
+                                        bool* out) {
   std::array<const Block*, kAhead> blocks;
   for (std::size_t i = 0; i < hashes.size(); ++i) {
     blocks[i] = &block_of(table, hashes[i]);
-    _mm_prefetch(reinterpret_cast<const char*>(blocks[i]), _MM_HINT_T0);
+    prefetch(*blocks[i]);
   }
   for (std::size_t i = 0; i < hashes.size(); ++i)
     out[i] = contains_avx2(*blocks[i], static_cast<std::uint32_t>(hashes[i]));
 }
-
 #endif
-
-void prefetch(const Block& block) {
-#if defined(__GNUC__)
-  __builtin_prefetch(&block);
-#else
-  static_cast<void>(block);
-#endif
-}
 
 // At most kAhead.
 void contains_few(const Table& table, std::span<const std::uint64_t> hashes, bool* out) {
 #ifdef WEIR_FILTER_AVX2
-  if (table.path == Path::avx2) return contains_avx2(table, hashes, out);
+  if (table.path == Path::avx2) return contains_few_avx2(table, hashes, out);
 #endif
   for (const std::uint64_t hash : hashes) prefetch(block_of(table, hash));
   for (std::size_t i = 0; i < hashes.size(); ++i)
@@ -138,24 +138,6 @@ void contains_few(const Table& table, std::span<const std::uint64_t> hashes, boo
 }
 
 }  // namespace
-
-bool contains(const Table& table, std::uint64_t hash) {
-  const Block& block = block_of(table, hash);
-  const auto key = static_cast<std::uint32_t>(hash);
-#ifdef WEIR_FILTER_AVX2
-  if (table.path == Path::avx2) return contains_avx2(block, key);
-#endif
-  return contains_portable(block, key);
-}
-
-bool insert(const Table& table, std::uint64_t hash) {
-  Block& block = block_of(table, hash);
-  const auto key = static_cast<std::uint32_t>(hash);
-#ifdef WEIR_FILTER_AVX2
-  if (table.path == Path::avx2) return insert_avx2(block, key);
-#endif
-  return insert_portable(block, key);
-}
 
 void contains(const Table& table, std::span<const std::uint64_t> hashes, std::span<bool> out) {
   for (std::size_t at = 0; at < hashes.size(); at += kAhead)
@@ -165,7 +147,7 @@ void contains(const Table& table, std::span<const std::uint64_t> hashes, std::sp
 void insert(const Table& table, std::span<const std::uint64_t> hashes) {
   for (std::size_t at = 0; at < hashes.size(); at += kAhead) {
     const auto few = hashes.subspan(at, std::min(kAhead, hashes.size() - at));
-    for (const std::uint64_t hash : few) prefetch(block_of(table, hash));
+    for (const std::uint64_t hash : few) prefetch_to_write(block_of(table, hash));
     for (const std::uint64_t hash : few) insert(table, hash);
   }
 }

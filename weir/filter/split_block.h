@@ -14,6 +14,11 @@
 #include <cstdint>
 #include <span>
 
+// The vector path needs a compiler that builds single functions for a better processor than the rest.
+#if defined(__x86_64__) && defined(__GNUC__)
+#define WEIR_FILTER_AVX2 1
+#endif
+
 namespace weir::filter {
 
 // How a filter works on its blocks; `best_path` is what the machine can do. The bits are the same.
@@ -32,6 +37,20 @@ struct alignas(32) Block {
 };
 inline constexpr std::uint64_t kBlockBits = 8 * sizeof(Block);
 
+// The upper half of a * b: maps a hash onto [0, b) without a division (Lemire 2016).
+inline std::uint64_t multiply_high(std::uint64_t a, std::uint64_t b) {
+#ifdef __SIZEOF_INT128__
+  __extension__ using Wide = unsigned __int128;
+  return static_cast<std::uint64_t>((static_cast<Wide>(a) * b) >> 64);
+#else
+  const std::uint64_t a_low = a & 0xffffffffU, a_high = a >> 32;
+  const std::uint64_t b_low = b & 0xffffffffU, b_high = b >> 32;
+  const std::uint64_t middle = a_high * b_low + (a_low * b_low >> 32);
+  const std::uint64_t carried = a_low * b_high + (middle & 0xffffffffU);
+  return a_high * b_high + (middle >> 32) + (carried >> 32);
+#endif
+}
+
 // Where blocks are, and by which path.
 struct Table {
   Block* blocks;
@@ -39,12 +58,40 @@ struct Table {
   Path path;
 };
 
+// Of one block and the bits' half of the hash.
+bool contains_portable(const Block& block, std::uint32_t key);
+bool insert_portable(Block& block, std::uint32_t key);
+#ifdef WEIR_FILTER_AVX2
+bool contains_avx2(const Block& block, std::uint32_t key);
+bool insert_avx2(Block& block, std::uint32_t key);
+#endif
+
 // The block comes from the hash's upper bits (Lemire's multiplication, over all 64: any count of blocks), the
-// bits in it from the lower 32. (They would meet at more than 2^32 blocks, 128 GiB, where at 2^36 the bits of
-// two keys of a block still differ but for one pair in 2^28.)
-bool contains(const Table& table, std::uint64_t hash);
+// bits in it from the lower 32. (They would meet at more than 2^32 blocks, 128 GiB; at 2^36 blocks the bits
+// of two keys of a block are the same for one pair in 2^28.)
+inline Block& block_of(const Table& table, std::uint64_t hash) {
+  return table.blocks[multiply_high(hash, table.count)];
+}
+
+// What comes before the vector instructions is inline: a processor keeps as many cache misses under way as
+// look-ups fit into its window of instructions, so that each instruction counts, though none of them waits.
+inline bool contains(const Table& table, std::uint64_t hash) {
+  const Block& block = block_of(table, hash);
+#ifdef WEIR_FILTER_AVX2
+  if (table.path == Path::avx2) return contains_avx2(block, static_cast<std::uint32_t>(hash));
+#endif
+  return contains_portable(block, static_cast<std::uint32_t>(hash));
+}
+
 // Whether a bit was set that wasn't: then the key certainly was not there.
-bool insert(const Table& table, std::uint64_t hash);
+inline bool insert(const Table& table, std::uint64_t hash) {
+  Block& block = block_of(table, hash);
+#ifdef WEIR_FILTER_AVX2
+  if (table.path == Path::avx2) return insert_avx2(block, static_cast<std::uint32_t>(hash));
+#endif
+  return insert_portable(block, static_cast<std::uint32_t>(hash));
+}
+
 // Of many, with the blocks fetched ahead. The spans are equally long.
 void contains(const Table& table, std::span<const std::uint64_t> hashes, std::span<bool> out);
 void insert(const Table& table, std::span<const std::uint64_t> hashes);
