@@ -11,6 +11,7 @@
 #include "weir/filter/filter_file.h"
 #include "weir/filter/filter_fixture.h"
 #include "weir/filter/growing_bloom_filter.h"
+#include "weir/testing/temp_dir.h"
 
 namespace weir::filter {
 namespace {
@@ -34,11 +35,7 @@ BloomFilter some_filter(std::uint64_t keys, std::uint64_t seed) {
 
 class BloomFilterFile : public testing::Test {
  protected:
-  BloomFilterFile() { std::filesystem::create_directories(folder_); }
-  ~BloomFilterFile() override { std::filesystem::remove_all(folder_); }
-
-  const std::filesystem::path folder_ =
-      std::filesystem::temp_directory_path() / ("weir-filter-" + std::to_string(secure_random64()));
+  const TempDir folder_;
   const std::filesystem::path file_ = folder_ / "filter";
 };
 
@@ -177,7 +174,7 @@ TEST_F(BloomFilterFile, ASavedOneIsLoaded) {
   for (std::uint64_t i = 0; i < 1000; ++i) growing.insert(member(i, seed));
   growing.save(file_);
   EXPECT_EQ(GrowingBloomFilter::load(file_)->encode(), growing.encode());
-  const auto entries = std::distance(std::filesystem::directory_iterator(folder_), {});
+  const auto entries = std::distance(std::filesystem::directory_iterator(folder_.path()), {});
   EXPECT_EQ(entries, 1);  // nothing is left beside it
 }
 
@@ -204,9 +201,9 @@ TEST_F(BloomFilterFile, ADamagedOneIsRefusedByName) {
 
 TEST_F(BloomFilterFile, WhatCanNotBeReadOrWrittenIsUnavailable) {
   EXPECT_THROW(static_cast<void>(BloomFilter::load(file_)), Unavailable);
-  EXPECT_THROW(static_cast<void>(BloomFilter::load(folder_)), Unavailable);
-  EXPECT_THROW(some_filter(10, 1).save(folder_ / "no such folder" / "filter"), Unavailable);
-  EXPECT_THROW(some_filter(10, 1).save(folder_), Unavailable);  // a folder has this name
+  EXPECT_THROW(static_cast<void>(BloomFilter::load(folder_.path())), Unavailable);
+  EXPECT_THROW(some_filter(10, 1).save(folder_ / "no such folder/filter"), Unavailable);
+  EXPECT_THROW(some_filter(10, 1).save(folder_.path()), Unavailable);  // a folder has this name
   EXPECT_EQ(std::filesystem::exists(folder_ / "no such folder"), false);
 }
 
@@ -219,7 +216,7 @@ TEST_F(BloomFilterFile, AFailedSaveLeavesTheOldOne) {
   };
   EXPECT_THROW(replace_file(file_, fails), Unavailable);
   EXPECT_EQ(BloomFilter::load(file_).encode(), filter.encode());
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_.path()), {}), 1);
 }
 
 }  // namespace
