@@ -13,9 +13,6 @@ namespace weir::filter {
 namespace split_block {
 namespace {
 
-// Parquet's; odd, so that each is a bijection of the key.
-constexpr std::array<std::uint32_t, kWords> kSalts{0x47b6137bU, 0x44974d91U, 0x8824ad5bU, 0xa2b7289dU,
-                                                   0x705495c7U, 0x2df1424bU, 0x9efc4947U, 0x5c6bfb31U};
 constexpr int kShift = 27;  // leaves the upper five bits: one of a word's 32
 
 // So many blocks are on their way at once: about what a core's line fill buffers hold.
@@ -65,20 +62,15 @@ void prefetch(const Block& block) {
 #ifdef WEIR_FILTER_AVX2
 
 WEIR_TARGET_AVX2 inline __m256i vector_mask(std::uint32_t key) {
-  const __m256i salts =
-      _mm256_setr_epi32(static_cast<int>(kSalts[0]), static_cast<int>(kSalts[1]), static_cast<int>(kSalts[2]),
-                        static_cast<int>(kSalts[3]), static_cast<int>(kSalts[4]), static_cast<int>(kSalts[5]),
-                        static_cast<int>(kSalts[6]), static_cast<int>(kSalts[7]));
+  const __m256i salts = _mm256_load_si256(reinterpret_cast<const __m256i*>(kSalts.data()));
   const __m256i mixed = _mm256_mullo_epi32(_mm256_set1_epi32(static_cast<int>(key)), salts);
   return _mm256_sllv_epi32(_mm256_set1_epi32(1), _mm256_srli_epi32(mixed, kShift));
 }
 
-// Others may be setting bits of this block by atomic operations. An aligned vector load reads each of its
-// cells whole, which is a relaxed atomic load of each; but in C++ there is no such thing, and a plain vector
-// load would be a data race on paper: the compiler could split or repeat it. So it is an instruction.
+// As an instruction, because others may be setting bits meanwhile: a plain vector load would be a data race.
 WEIR_TARGET_AVX2 inline __m256i vector_load(const Block& block) {
   __m256i bits;
-  asm volatile("vmovdqa %1, %0" : "=x"(bits) : "m"(block));
+  asm volatile("vmovdqa {%1, %0|%0, %1}" : "=x"(bits) : "m"(block));
   return bits;
 }
 
@@ -98,10 +90,6 @@ bool insert_portable(Block& block, std::uint32_t key) {
 
 #ifdef WEIR_FILTER_AVX2
 
-WEIR_TARGET_AVX2 bool contains_avx2(const Block& block, std::uint32_t key) {
-  return _mm256_testc_si256(vector_load(block), vector_mask(key)) != 0;
-}
-
 WEIR_TARGET_AVX2 bool insert_avx2(Block& block, std::uint32_t key) {
   const __m256i mask = vector_mask(key);
   if (_mm256_testc_si256(vector_load(block), mask) != 0) return false;
@@ -112,36 +100,12 @@ WEIR_TARGET_AVX2 bool insert_avx2(Block& block, std::uint32_t key) {
 
 #endif
 
-namespace {
-
-#ifdef WEIR_FILTER_AVX2
-WEIR_TARGET_AVX2 void contains_few_avx2(const Table& table, std::span<const std::uint64_t> hashes,
-                                        bool* out) {
-  std::array<const Block*, kAhead> blocks;
-  for (std::size_t i = 0; i < hashes.size(); ++i) {
-    blocks[i] = &block_of(table, hashes[i]);
-    prefetch(*blocks[i]);
-  }
-  for (std::size_t i = 0; i < hashes.size(); ++i)
-    out[i] = contains_avx2(*blocks[i], static_cast<std::uint32_t>(hashes[i]));
-}
-#endif
-
-// At most kAhead.
-void contains_few(const Table& table, std::span<const std::uint64_t> hashes, bool* out) {
-#ifdef WEIR_FILTER_AVX2
-  if (table.path == Path::avx2) return contains_few_avx2(table, hashes, out);
-#endif
-  for (const std::uint64_t hash : hashes) prefetch(block_of(table, hash));
-  for (std::size_t i = 0; i < hashes.size(); ++i)
-    out[i] = contains_portable(block_of(table, hashes[i]), static_cast<std::uint32_t>(hashes[i]));
-}
-
-}  // namespace
-
 void contains(const Table& table, std::span<const std::uint64_t> hashes, std::span<bool> out) {
-  for (std::size_t at = 0; at < hashes.size(); at += kAhead)
-    contains_few(table, hashes.subspan(at, std::min(kAhead, hashes.size() - at)), out.data() + at);
+  for (std::size_t at = 0; at < hashes.size(); at += kAhead) {
+    const std::size_t end = std::min(at + kAhead, hashes.size());
+    for (std::size_t i = at; i < end; ++i) prefetch(block_of(table, hashes[i]));
+    for (std::size_t i = at; i < end; ++i) out[i] = contains(table, hashes[i]);
+  }
 }
 
 void insert(const Table& table, std::span<const std::uint64_t> hashes) {

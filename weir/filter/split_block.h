@@ -58,12 +58,41 @@ struct Table {
   Path path;
 };
 
+// Parquet's multipliers; odd, so that each is a bijection of the key.
+alignas(32) inline constexpr std::array<std::uint32_t, kWords> kSalts{
+    0x47b6137bU, 0x44974d91U, 0x8824ad5bU, 0xa2b7289dU, 0x705495c7U, 0x2df1424bU, 0x9efc4947U, 0x5c6bfb31U};
+alignas(32) inline constexpr std::array<std::uint32_t, kWords> kOnes{1, 1, 1, 1, 1, 1, 1, 1};
+
 // Of one block and the bits' half of the hash.
 bool contains_portable(const Block& block, std::uint32_t key);
 bool insert_portable(Block& block, std::uint32_t key);
+
 #ifdef WEIR_FILTER_AVX2
-bool contains_avx2(const Block& block, std::uint32_t key);
 bool insert_avx2(Block& block, std::uint32_t key);
+
+// A processor keeps as many cache misses under way as look-ups fit into its window of instructions, so that
+// each instruction counts, though none of them waits: inline, a look-up takes four fifths of the time of one
+// that is called. Compilers don't inline a function for a better processor into one for any, so that its
+// instructions are written out. That also makes a relaxed atomic load of the block of four cells that others
+// may be setting bits of (an aligned vector load reads each of them whole), which C++ has no words for.
+inline bool contains_avx2(const Block& block, std::uint32_t key) {
+  bool all = false;
+  asm volatile(
+      "vmovd {%k[key], %%xmm0|xmm0, %k[key]}\n\t"
+      "vmovdqa {%[block], %%ymm1|ymm1, %[block]}\n\t"
+      "vpbroadcastd {%%xmm0, %%ymm0|ymm0, xmm0}\n\t"
+      "vpmulld {%[salts], %%ymm0, %%ymm0|ymm0, ymm0, %[salts]}\n\t"
+      "vpsrld {$27, %%ymm0, %%ymm0|ymm0, ymm0, 27}\n\t"
+      "vmovdqa {%[ones], %%ymm2|ymm2, %[ones]}\n\t"
+      "vpsllvd {%%ymm0, %%ymm2, %%ymm0|ymm0, ymm2, ymm0}\n\t"
+      "vptest {%%ymm0, %%ymm1|ymm1, ymm0}\n\t"  // the carry: no bit of the key is missing
+      "vzeroupper"                              // or old vector instructions are slow afterwards
+      : "=@ccc"(all)
+      : [key] "r"(key), [block] "m"(block), [salts] "m"(kSalts), [ones] "m"(kOnes)
+      : "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11",
+        "xmm12", "xmm13", "xmm14", "xmm15");
+  return all;
+}
 #endif
 
 // The block comes from the hash's upper bits (Lemire's multiplication, over all 64: any count of blocks), the
@@ -73,12 +102,11 @@ inline Block& block_of(const Table& table, std::uint64_t hash) {
   return table.blocks[multiply_high(hash, table.count)];
 }
 
-// What comes before the vector instructions is inline: a processor keeps as many cache misses under way as
-// look-ups fit into its window of instructions, so that each instruction counts, though none of them waits.
 inline bool contains(const Table& table, std::uint64_t hash) {
   const Block& block = block_of(table, hash);
 #ifdef WEIR_FILTER_AVX2
-  if (table.path == Path::avx2) return contains_avx2(block, static_cast<std::uint32_t>(hash));
+  if (table.path == Path::avx2) [[likely]]
+    return contains_avx2(block, static_cast<std::uint32_t>(hash));
 #endif
   return contains_portable(block, static_cast<std::uint32_t>(hash));
 }
@@ -87,7 +115,8 @@ inline bool contains(const Table& table, std::uint64_t hash) {
 inline bool insert(const Table& table, std::uint64_t hash) {
   Block& block = block_of(table, hash);
 #ifdef WEIR_FILTER_AVX2
-  if (table.path == Path::avx2) return insert_avx2(block, static_cast<std::uint32_t>(hash));
+  if (table.path == Path::avx2) [[likely]]
+    return insert_avx2(block, static_cast<std::uint32_t>(hash));
 #endif
   return insert_portable(block, static_cast<std::uint32_t>(hash));
 }
