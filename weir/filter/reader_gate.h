@@ -31,14 +31,17 @@ class ReaderGate {
   };
 
   // Read the pointer after this. Lock-free.
-  Pass enter() { return Pass(stripes_[stripe_of_thread()].inside[turn_.load()]); }
+  Pass enter() { return enter(set()); }
+  // Its two steps: choose a set, and some time later count oneself in. (Apart for a test of the worst case.)
+  std::size_t set() const { return set_.load(); }
+  Pass enter(std::size_t set) { return Pass(stripes_[stripe_of_thread()].inside[set]); }
 
   // Returns when everyone who was inside at the call has left. Replace the pointer before this. Takes as long
   // as the slowest reader. Not from inside; one writer at a time.
   void wait_for_readers() {
     for (int round = 0; round < 2; ++round) {
-      const std::size_t emptied = turn_.load();
-      turn_.store(1 - emptied);
+      const std::size_t emptied = set_.load();
+      set_.store(1 - emptied);
       for (auto& stripe : stripes_)
         while (stripe.inside[emptied].load() != 0) std::this_thread::yield();
     }
@@ -58,7 +61,7 @@ class ReaderGate {
   }
 
   std::array<Stripe, kStripes> stripes_{};
-  alignas(64) std::atomic<std::size_t> turn_{0};
+  alignas(64) std::atomic<std::size_t> set_{0};
 };
 
 }  // namespace weir::filter

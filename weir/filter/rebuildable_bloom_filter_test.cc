@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
+#include <future>
 #include <thread>
 #include <vector>
 
@@ -113,6 +115,23 @@ TEST(RebuildableBloomFilterConcurrency, NoKeyIsLostToARebuild) {
   }
   done = true;
   for (auto& thread : threads) thread.join();
+}
+
+// The worst case: a reader chose its set of counters, was held up while a writer came and went, and only then counted
+// itself in. The next writer must not miss it.
+TEST(ReaderGateConcurrency, AReaderThatWasHeldUpIsWaitedFor) {
+  ReaderGate gate;
+  for (int writers = 0; writers < 4; ++writers) {
+    const std::size_t chosen = gate.set();
+    for (int i = 0; i < writers; ++i) gate.wait_for_readers();
+    std::future<void> wait;
+    {
+      const auto pass = gate.enter(chosen);
+      wait = std::async(std::launch::async, [&] { gate.wait_for_readers(); });
+      EXPECT_EQ(wait.wait_for(std::chrono::milliseconds(20)), std::future_status::timeout) << writers;
+    }
+    wait.get();
+  }
 }
 
 // The gate alone: what a writer replaced is never in use once it has waited.
