@@ -399,7 +399,7 @@ TEST(IdFilter, LooksThatFailKeepTheirDistanceToo) {
   turn(io);
   rows.failing = true;
   for (int i = 0; i < 4; ++i) {
-    auto answer = start_on(io.get_executor(), filter.certainly_absent(200 + i));
+    auto answer = start_on(io.get_executor(), filter.membership(200 + i));
     EXPECT_THROW(finish(io, answer), Unavailable);
   }
   ASSERT_EQ(rows.look_times.size(), 5U);
