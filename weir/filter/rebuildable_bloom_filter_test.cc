@@ -101,7 +101,9 @@ TEST(RebuildableBloomFilterConcurrency, NoKeyIsLostToARebuild) {
       if (rows == 0) continue;
       const std::uint64_t i = rows - 1 - random.below(std::min(rows, kKept / 2));
       // Unless it went while it was asked for.
-      if (!filter.may_contain(row(writer, i))) ASSERT_LT(i, oldest(writer));
+      if (!filter.may_contain(row(writer, i))) {
+        ASSERT_LT(i, oldest(writer));
+      }
     }
   });
   const auto enough = [&] { return stored[0] >= kRows && stored[1] >= kRows; };
