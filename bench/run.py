@@ -8,7 +8,7 @@ import importlib
 import json
 import sys
 
-NAMES = ["read", "flight", "counting", "hotlist", "million", "api", "redis"]
+NAMES = ["read", "flight", "counting", "hotlist", "million", "api", "filter", "redis"]
 
 
 def show(rows):

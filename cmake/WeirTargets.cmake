@@ -36,13 +36,13 @@ set(WEIR_PLAIN_PCH <algorithm> <array> <atomic> <chrono> <cstdint> <functional> 
   <string> <string_view> <thread> <unordered_map> <utility> <variant> <vector>)
 
 # weir_library(NAME [DEPENDS t..] [PRIVATE t..] [SOURCES s..] [PLAIN])
-# A library weir_NAME (alias weir::NAME) of the folder's *.cc that are neither tests nor benchmarks; PLAIN ones do
+# A library weir_NAME (alias weir::NAME) of the folder's *.cc that are neither tests, fuzz targets nor benchmarks; PLAIN ones do
 # without Boost. The folder's *_test.cc become one program, weir_NAME_test, unless TESTS lists them.
 function(weir_library NAME)
   cmake_parse_arguments(ARG "PLAIN" "" "DEPENDS;PRIVATE;SOURCES;TESTS;TEST_DEPENDS" ${ARGN})
   if(NOT ARG_SOURCES)
     file(GLOB ARG_SOURCES CONFIGURE_DEPENDS *.cc)
-    list(FILTER ARG_SOURCES EXCLUDE REGEX "(_test|_bench)\\.cc$")
+    list(FILTER ARG_SOURCES EXCLUDE REGEX "(_test|_bench|_fuzz)\\.cc$")
   endif()
   set(target weir_${NAME})
   add_library(${target} STATIC ${ARG_SOURCES})
@@ -84,5 +84,24 @@ function(weir_test NAME)
   weir_precompile(${target} "${ARG_PLAIN}")
   add_test(NAME ${NAME} COMMAND ${target} --gtest_brief=1 --gtest_random_seed=0 --gtest_shuffle=0)
   set_tests_properties(${NAME} PROPERTIES TIMEOUT 300 LABELS unit)
+  set_property(GLOBAL APPEND PROPERTY WEIR_UNIT_TESTS ${target})
+endfunction()
+
+# weir_fuzz(NAME SOURCES s.. [DEPENDS t..] [RUNS n]): a libFuzzer program of the fuzz target and of what it fuzzes, which
+# is compiled into it; ctest gives it n inputs. Only with Clang, and not beside the thread sanitizer.
+function(weir_fuzz NAME)
+  cmake_parse_arguments(ARG "" "RUNS" "SOURCES;DEPENDS" ${ARGN})
+  if(NOT WEIR_TESTS OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang" OR WEIR_SANITIZE MATCHES "thread")
+    return()
+  endif()
+  set(target weir_${NAME}_fuzz)
+  add_executable(${target} ${ARG_SOURCES})
+  target_link_libraries(${target} PRIVATE ${ARG_DEPENDS} weir_options)
+  target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}")
+  target_compile_options(${target} PRIVATE -fsanitize=fuzzer,address -fno-sanitize-recover=all)
+  target_link_options(${target} PRIVATE -fsanitize=fuzzer,address)
+  # Each time from another seed, which it prints.
+  add_test(NAME ${NAME}_fuzz COMMAND ${target} -runs=${ARG_RUNS} -max_len=4096)
+  set_tests_properties(${NAME}_fuzz PROPERTIES TIMEOUT 300 LABELS unit)
   set_property(GLOBAL APPEND PROPERTY WEIR_UNIT_TESTS ${target})
 endfunction()

@@ -96,7 +96,8 @@ struct IdFilter::Core : std::enable_shared_from_this<Core> {
   asio::steady_timer retry;
 
   mutable std::mutex mutex;
-  std::optional<LastLook> last_look;
+  std::optional<LastLook> last_look;  // of those that succeeded
+  std::optional<SteadyTime> last_began;
   SteadyTime last_advance;
   Looks::FlightPtr newest_look;
   Looks looks;
@@ -156,7 +157,7 @@ awaitable<std::vector<Id>> IdFilter::Core::look_once(std::shared_ptr<Core> self,
   SteadyTime not_before{};
   {
     const std::lock_guard lock(self->mutex);
-    if (self->last_look) not_before = self->last_look->began + self->options.look_interval;
+    if (self->last_began) not_before = *self->last_began + self->options.look_interval;
   }
   if (const auto early = not_before - self->options.clock->steady_now();
       early > SteadyTime::duration::zero()) {
@@ -171,6 +172,11 @@ awaitable<std::vector<Id>> IdFilter::Core::look_once(std::shared_ptr<Core> self,
 
 awaitable<Id> IdFilter::Core::look_now() {
   const SteadyTime began = options.clock->steady_now();
+  {
+    // Also of looks that fail: a store in trouble isn't asked more often than one that is well.
+    const std::lock_guard lock(mutex);
+    last_began = began;
+  }
   looks_made.add();
   look_count.fetch_add(1, std::memory_order_relaxed);
   const Id highest = co_await source.highest_id();
