@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "weir/config/settings.h"
 
@@ -36,6 +37,14 @@ int run_job(const config::Settings& settings, const std::string& name);
 // running server shows it at that person's next sign-in or refresh. Doing it twice is the same as once.
 int grant_admin(const config::Settings& settings, const std::string& email);
 int revoke_admin(const config::Settings& settings, const std::string& email);
+
+struct ReplayOptions {
+  std::filesystem::path file;
+  std::vector<std::size_t> capacities;  // entries
+  bool json = false;
+};
+// Hit ratios of a trace of keys, one a line, gzipped or not: the local cache beside LRU and the optimum.
+int replay_cache(const ReplayOptions& options);
 
 int show_config(const config::Settings& settings);
 int show_version();
