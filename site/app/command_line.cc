@@ -9,6 +9,7 @@
 #include "site/app/commands.h"
 #include "site/app/site_settings.h"
 #include "site/app/version.h"
+#include "weir/base/id.h"
 #include "weir/config/settings.h"
 #include "weir/telemetry/log.h"
 
@@ -46,6 +47,7 @@ class CommandLine {
   void add_job_commands();
   void add_admin_commands();
   void add_lab_commands();
+  void add_cache_commands();
   void setting_flag(CLI::App& command, const std::string& flag, const std::string& key,
                     const std::string& help);
   int complain(const CLI::ParseError& error, const std::vector<std::string>& arguments);
@@ -59,6 +61,7 @@ class CommandLine {
   std::string email_;
   std::string lab_;
   bool json_ = false;
+  ReplayOptions replay_;
   Run run_;
 };
 
@@ -73,6 +76,7 @@ CommandLine::CommandLine() {
   add_job_commands();
   add_admin_commands();
   add_lab_commands();
+  add_cache_commands();
   command(app_, "config", "the configuration in force, and where each value came from",
           [this] { return show_config(common_.settings()); });
   command(app_, "version", "which Weir this is", [] { return show_version(); });
@@ -154,6 +158,30 @@ void CommandLine::add_lab_commands() {
                       [this] { return run_lab(lab_, json_); });
   run->add_option("NAME", lab_, "the accident's name")->required();
   run->add_flag("--json", json_, "prints JSON only");
+}
+
+void CommandLine::add_cache_commands() {
+  constexpr std::uint64_t kMostEntries = 1'000'000'000;
+  auto* cache_command = command(app_, "cache", "how well a cache would do", {});
+  cache_command->require_subcommand(1);
+  auto* replay =
+      command(*cache_command, "replay", "the hit ratio on a trace of keys, beside LRU and the optimum",
+              [this] { return replay_cache(replay_); });
+  replay->add_option("FILE", replay_.file, "one key a line, gzipped or not")->required();
+  const auto parse = [this](const std::string& text) {
+    for (std::size_t from = 0, end = 0; end != std::string::npos; from = end + 1) {
+      end = text.find(',', from);
+      const auto capacity = parse_decimal(text.substr(from, end - from), kMostEntries);
+      if (!capacity || *capacity == 0)
+        throw CLI::ValidationError(
+            "--capacity", '"' + text + "\" isn't entries from 1 to 1000000000, such as 500 or 500,1000");
+      replay_.capacities.push_back(*capacity);
+    }
+  };
+  replay->add_option_function<std::string>("--capacity", parse, "sizes of the cache, in entries")
+      ->required()
+      ->type_name("N[,N..]");
+  replay->add_flag("--json", replay_.json, "for programs");
 }
 
 int CommandLine::run(std::vector<std::string> arguments) {

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "weir/config/settings.h"
 
@@ -41,6 +42,14 @@ int revoke_admin(const config::Settings& settings, const std::string& email);
 // held; throws BadSetting when there is none of that name. `json`: prints JSON only.
 int list_labs();
 int run_lab(const std::string& name, bool json);
+
+struct ReplayOptions {
+  std::filesystem::path file;
+  std::vector<std::size_t> capacities;  // entries
+  bool json = false;
+};
+// Hit ratios of a trace of keys, one a line, gzipped or not: the local cache beside LRU and the optimum.
+int replay_cache(const ReplayOptions& options);
 
 int show_config(const config::Settings& settings);
 int show_version();

@@ -1,7 +1,7 @@
 // CacheMetrics: what a ReadThrough tells about itself. All series are there, at 0, from the start.
 //
-// What the hot path counts (hits of the local cache) is kept by the local cache under the locks it holds
-// anyway and carried over before each scrape.
+// What the hot path counts (hits of the local cache) is kept by the local cache, a line a thread, and carried
+// over before each scrape.
 #pragma once
 
 #include <mutex>

@@ -2,29 +2,34 @@
 
 #include <algorithm>
 #include <bit>
-#include <thread>
 
 #include "weir/base/random.h"
 
 namespace weir::cache::detail {
 
 unsigned shards_for(const LocalCacheOptions& options) {
-  constexpr unsigned kMost = 256;
-  // A shard that holds little evicts badly, so a small cache has few.
-  constexpr std::size_t kLeastBytes = std::size_t{128} << 10;
+  constexpr unsigned kMost = 256, kMostByItself = 64;
+  // A shard that holds little knows its own keys badly, so a small cache has few. 256 entries cost nothing,
+  // 128 a tenth of a percent of hits.
+  constexpr std::size_t kLeastEntries = 256, kLeastBytes = std::size_t{1} << 20;
   if (options.shards != 0) return std::bit_ceil(std::min(options.shards, kMost));
-  const unsigned processors = std::max(1U, std::thread::hardware_concurrency());
-  const std::size_t by_size = std::max<std::size_t>(1, options.capacity / kLeastBytes);
-  return static_cast<unsigned>(
-      std::bit_floor(std::min<std::size_t>({by_size, std::size_t{8} * processors, kMost})));
+  const std::size_t least = options.bound == Bound::bytes ? kLeastBytes : kLeastEntries;
+  const std::size_t by_size = std::max<std::size_t>(1, options.capacity / least);
+  return static_cast<unsigned>(std::bit_floor(std::min<std::size_t>(by_size, kMostByItself)));
 }
 
 std::uint64_t seed_for(const LocalCacheOptions& options) {
   return options.seed != 0 ? options.seed : secure_random64();
 }
 
-SteadyTime after(SteadyTime now, Duration wait) {
-  return wait >= SteadyTime::max() - now ? SteadyTime::max() : now + wait;
+Nanos to_nanos(SteadyTime time) {
+  if (time == SteadyTime::max()) return kNoTime;
+  const Nanos nanos = std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
+  return nanos == kNoTime ? 1 : nanos;
+}
+
+Nanos after(SteadyTime now, Duration wait) {
+  return wait >= SteadyTime::max() - now ? kNoTime : to_nanos(now + wait);
 }
 
 }  // namespace weir::cache::detail

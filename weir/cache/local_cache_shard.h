@@ -1,202 +1,387 @@
-// One shard of a LocalCache: a chained hash table whose nodes also form the ring of the CLOCK. Not
-// thread-safe: the cache holds the shard's mutex, and destroys what a call took out (`Trash`) after letting
-// it go.
+// One shard of a LocalCache: its entries, their index, and the policy that chooses who goes. Writers hold
+// `mutex`; `read` needs no lock. What a call took out (`Trash`) is destroyed after the mutex is let go.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "weir/base/clock.h"
-#include "weir/cache/key_hash.h"
+#include "weir/cache/clock_policy.h"
+#include "weir/cache/frequency_sketch.h"
+#include "weir/cache/local_cache_types.h"
+#include "weir/cache/seq_gate.h"
+#include "weir/cache/slab.h"
+#include "weir/cache/slot_index.h"
+#include "weir/cache/thread_slot.h"
 
-namespace weir::cache {
+namespace weir::cache::detail {
 
-// What a look-up finds out.
-template <class V>
-struct Hit {
-  bool known = false;              // it is here
-  bool stale = false;              // past its time to refresh
-  bool refresh = false;            // and this caller is the one to do that
-  std::shared_ptr<const V> value;  // null: known to be absent, if it is known
+// A point of the steady clock as an entry keeps it: nanoseconds, and 0 for "never".
+using Nanos = std::int64_t;
+constexpr Nanos kNoTime = 0;
+Nanos to_nanos(SteadyTime time);             // the end of time becomes kNoTime
+Nanos after(SteadyTime now, Duration wait);  // kNoTime instead of an overflow
+constexpr bool reached(Nanos time, Nanos now) {
+  return time != kNoTime && time <= now;
+}
+
+struct Times {
+  Nanos expires = kNoTime;
+  Nanos refresh = kNoTime;
+  bool none() const { return expires == kNoTime && refresh == kNoTime; }
 };
 
-// Sums since the cache was made.
-struct LocalCacheStats {
-  std::uint64_t hits = 0;           // fresh values
-  std::uint64_t negative_hits = 0;  // known absences
-  std::uint64_t stale_hits = 0;     // values (or absences) past their time to refresh
-  std::uint64_t misses = 0;
-  std::uint64_t puts = 0;
-  std::uint64_t evictions = 0;    // for room
-  std::uint64_t expirations = 0;  // dead entries swept
-  std::uint64_t refused = 0;      // puts that couldn't be kept
+template <class K, class V>
+struct CacheEntry : PolicyLinks<std::uint32_t> {
+  template <class T>
+  using Cell = typename Reading<K, V>::template Cell<T>;
 
-  LocalCacheStats& operator+=(const LocalCacheStats& other) {
-    hits += other.hits;
-    negative_hits += other.negative_hits;
-    stale_hits += other.stale_hits;
-    misses += other.misses;
-    puts += other.puts;
-    evictions += other.evictions;
-    expirations += other.expirations;
-    refused += other.refused;
-    return *this;
+  std::atomic<std::uint8_t> mark;
+  Cell<K> key;
+  Cell<V> value;
+
+  std::uint32_t next_free() const { return next; }
+  void set_next_free(std::uint32_t id) { next = id; }
+};
+
+// Zero: weight 1, no times.
+struct CacheExtra {
+  std::atomic<Nanos> expires, refresh;
+  std::atomic<Nanos> retry;  // before this, somebody else is at refreshing it
+  std::uint64_t more_weight;
+
+  Times times() const {
+    return {expires.load(std::memory_order_relaxed), refresh.load(std::memory_order_relaxed)};
+  }
+  void set(Times times) {
+    expires.store(times.expires, std::memory_order_relaxed);
+    refresh.store(times.refresh, std::memory_order_relaxed);
+    retry.store(kNoTime, std::memory_order_relaxed);
   }
 };
 
-namespace detail {
-
-template <class K, class V>
-struct Node {
-  std::uint64_t hash = 0;
-  Node* chain = nullptr;     // the next in the bucket, or in the trash
-  Node* previous = nullptr;  // the ring
-  Node* next = nullptr;
-  SteadyTime expires_at;
-  SteadyTime refresh_at;
-  SteadyTime retry_at = SteadyTime::min();  // before this, somebody else is at it
-  std::shared_ptr<const V> value;
-  std::size_t weight = 0;  // all of it
-  K key;
-  bool used = false;  // since the hand was here
-};
-
-// Nodes that were taken out; destroys them with itself.
+// What was taken out of the cache. Usually a piece or two, so these need no memory of their own.
 template <class K, class V>
 class Trash {
  public:
-  Trash() = default;
-  Trash(const Trash&) = delete;
-  Trash& operator=(const Trash&) = delete;
-  ~Trash() {
-    while (first_ != nullptr) delete std::exchange(first_, first_->chain);
+  // So that the next `add` can't throw.
+  void reserve() {
+    if (kKept && count_ >= few_.size()) more_.reserve(std::bit_ceil(more_.size() + 1));
   }
-  void add(Node<K, V>* node) { node->chain = std::exchange(first_, node); }
+  void add(std::optional<K> key, V value) {
+    if (!kKept) return;
+    if (count_ < few_.size()) {
+      few_[count_].emplace(std::move(key), std::move(value));
+    } else {
+      more_.emplace_back(std::move(key), std::move(value));
+    }
+    ++count_;
+  }
 
  private:
-  Node<K, V>* first_ = nullptr;
+  static constexpr bool kKept = !std::is_trivially_destructible_v<K> || !std::is_trivially_destructible_v<V>;
+  using Piece = std::pair<std::optional<K>, V>;
+  std::size_t count_ = 0;
+  std::array<std::optional<Piece>, 2> few_;
+  std::vector<Piece> more_;
 };
 
 template <class K, class V>
-class Shard {
+class alignas(64) Shard {
  public:
-  using N = Node<K, V>;
+  using Id = std::uint32_t;
+  using Entry = CacheEntry<K, V>;
+  using Gate = typename Reading<K, V>::Gate;
+  static constexpr bool kReadersCheck = Gate::kReadersCheck;
 
-  Shard() = default;
+  // What a reader sees of an entry.
+  struct Sight {
+    std::optional<V> value;
+    Times times;
+    Entry* entry = nullptr;
+    CacheExtra* extra = nullptr;
+  };
+
+  Shard() : nodes_{*this}, policy_(nodes_, sketch_) {}
   Shard(const Shard&) = delete;
   Shard& operator=(const Shard&) = delete;
   ~Shard() {
     Trash<K, V> trash;
-    while (hand_ != nullptr) take_out(hand_, trash);
+    while (const Id id = policy_.first()) take_out(id, trash);
   }
 
-  N* find(std::uint64_t hash, const K& key) const {
-    if (buckets_.empty()) return nullptr;
-    for (N* node = buckets_[bucket(hash)]; node != nullptr; node = node->chain)
-      if (node->hash == hash && node->key == key) return node;
-    return nullptr;
-  }
-
-  // Takes a node that isn't in yet; its last to be looked at by the hand.
-  void add(N* node) {
-    if (size_ >= buckets_.size()) rehash(buckets_.empty() ? kFirstBuckets : 2 * buckets_.size());
-    N*& head = buckets_[bucket(node->hash)];
-    node->chain = std::exchange(head, node);
-    if (hand_ == nullptr) {
-      hand_ = sweeper_ = node->previous = node->next = node;
-    } else {
-      node->next = hand_;
-      node->previous = hand_->previous;
-      node->previous->next = hand_->previous = node;
-    }
-    ++size_;
-  }
-
-  // The weight that is free again.
-  std::size_t take_out(N* node, Trash<K, V>& trash) {
-    N** link = &buckets_[bucket(node->hash)];
-    while (*link != node) link = &(*link)->chain;
-    *link = node->chain;
-    if (hand_ == node) hand_ = node->next == node ? nullptr : node->next;
-    if (sweeper_ == node) sweeper_ = node->next == node ? nullptr : node->next;
-    node->previous->next = node->next;
-    node->next->previous = node->previous;
-    --size_;
-    trash.add(node);
-    return node->weight;
-  }
-
-  // The next to give up its place: not used since the last round, or dead. After kMostSkips that were used (a
-  // hit has paid for each) it takes whom it finds, so that no call sweeps the whole ring. Null when empty.
-  N* victim(SteadyTime now) {
-    for (int skips = 0; hand_ != nullptr && skips < kMostSkips; ++skips) {
-      if (!hand_->used || hand_->expires_at <= now) return hand_;
-      hand_->used = false;
-      hand_ = hand_->next;
-    }
-    return hand_;
-  }
-
-  // Looks at the next `most` entries for dead ones; the weight that is free again.
-  std::size_t sweep(SteadyTime now, int most, Trash<K, V>& trash) {
-    std::size_t freed = 0;
-    for (; sweeper_ != nullptr && most > 0; --most) {
-      N* node = std::exchange(sweeper_, sweeper_->next);
-      if (node->expires_at > now) continue;
-      freed += take_out(node, trash);
-      ++stats.expirations;
-    }
-    return freed;
-  }
-
-  template <class Drop>
-  std::size_t take_out_if(Drop& drop, Trash<K, V>& trash, std::size_t& freed) {
-    std::size_t count = 0;
-    N* node = hand_;
-    for (std::size_t left = size_; left > 0; --left) {
-      N* next = node->next;
-      if (drop(std::as_const(node->key), std::as_const(node->value))) {
-        freed += take_out(node, trash);
-        ++count;
+  // Whether the key is here (dead or alive), and what of it. No lock, but for one time in many.
+  bool read(std::uint32_t hash, const K& key, Sight& sight) {
+    if constexpr (kReadersCheck) {
+      for (int tries = 0; tries < kTries; ++tries) {
+        const std::uint32_t count = gate_.enter();
+        if (!Gate::may_read(count)) continue;
+        const bool found = look_up(hash, key, sight);
+        if (gate_.still(count)) return found;
       }
-      node = next;
+    } else if (gate_.enter()) {
+      const Leaving leaving;
+      return look_up(hash, key, sight);
     }
-    return count;
+    const std::lock_guard lock(mutex);
+    return look_up(hash, key, sight);
   }
 
-  std::size_t size() const { return size_; }
+  // All that follows under `mutex`.
 
-  LocalCacheStats stats;
+  // The bound in weight. `most_entries`: that can ever fit; `now_entries`: to make ready for from the start.
+  void set_budget(std::uint64_t budget, std::size_t most_entries, std::size_t now_entries) {
+    budget_.store(budget, std::memory_order_relaxed);
+    most_entries_ = std::clamp<std::size_t>(most_entries, 1, SlotIndex<kReadersCheck>::kMostIds);
+    if (now_entries > policy_entries_) size_policy(now_entries);
+    policy_.set_capacity(budget, policy_entries_);
+  }
+
+  void set_seed(std::uint64_t seed) { policy_.set_seed(seed); }
+  void set_now(SteadyTime now) { now_ = to_nanos(now); }
+
+  Id find(std::uint32_t hash, const K& key) const {
+    return index_.find(hash, [&](Id id) { return slab_.entry(id)->key.get() == key; });
+  }
+
+  bool dead(Id id) const {
+    const CacheExtra* extra = slab_.extra(id);
+    return extra != nullptr && reached(extra->expires.load(std::memory_order_relaxed), now_);
+  }
+  std::uint64_t weight(Id id) const {
+    const CacheExtra* extra = slab_.extra(id);
+    return extra == nullptr ? 1 : extra->more_weight + 1;
+  }
+
+  // Makes room for the weight; false when it never fits.
+  bool make_room(std::uint64_t weight, Trash<K, V>& trash) {
+    if (weight > budget()) return false;
+    while (policy_.weight() + weight > budget() || (weight > 0 && policy_.entries() >= most_entries_)) {
+      const Id victim = policy_.victim(weight);
+      count_out(victim);
+      take_out(victim, trash);
+    }
+    return true;
+  }
+
+  // The same for an entry that is here and will have this weight; false when it would have to go itself.
+  bool resize(Id id, std::uint64_t weight, Trash<K, V>& trash) {
+    if (weight > budget()) return false;
+    const std::uint64_t before = this->weight(id);
+    while (policy_.weight() - before + weight > budget()) {
+      const Id victim = policy_.victim(weight);
+      if (victim == id) return false;
+      count_out(victim);
+      take_out(victim, trash);
+    }
+    return true;
+  }
+
+  // A place for a new entry, and all the memory that `insert` needs. May throw.
+  Id prepare(bool ordinary) {
+    if (index_.full(policy_.entries())) grow();
+    const Id id = slab_.take();
+    if (ordinary && slab_.extra(id) == nullptr) return id;
+    try {
+      slab_.want_extra(id);
+    } catch (...) {
+      slab_.give_back(id);
+      throw;
+    }
+    return id;
+  }
+  void abandon(Id id) { slab_.give_back(id); }
+
+  // Room was made.
+  void insert(Id id, std::uint32_t hash, K key, V value, std::uint64_t weight, Times times,
+              PolicyChoice choice) {
+    Entry& entry = *slab_.entry(id);
+    static_cast<PolicyLinks<Id>&>(entry) = {.hash = hash};
+    {
+      const Writing writing(gate_);
+      entry.mark.store(0, std::memory_order_relaxed);
+      entry.key.construct(std::move(key));
+      entry.value.construct(std::move(value));
+      if (CacheExtra* extra = slab_.extra(id)) {
+        extra->set(times);
+        extra->more_weight = weight - 1;
+      }
+      index_.insert(hash, id, hash_of());
+    }
+    policy_.choose(choice);
+    policy_.add(id);
+    publish();
+  }
+
+  // A new value in the place of the old one, which counts as a use. False, and nothing is done, when the weight
+  // doesn't fit without evicting. Without times, those that were go on. May throw.
+  bool replace(Id id, V value, std::uint64_t weight, std::optional<Times> times, Trash<K, V>& trash) {
+    const std::uint64_t before = this->weight(id);
+    if (policy_.weight() - before + weight > budget()) return false;
+    trash.reserve();
+    if (weight != 1 || (times && !times->none())) slab_.want_extra(id);
+    Entry& entry = *slab_.entry(id);
+    policy_.reweigh(id, before, weight);
+    {
+      const Writing writing(gate_);
+      V old = entry.value.take();
+      entry.value.construct(std::move(value));
+      if (CacheExtra* extra = slab_.extra(id)) {
+        if (times) extra->set(*times);
+        extra->more_weight = weight - 1;
+      }
+      trash.add(std::nullopt, std::move(old));
+    }
+    raise_mark(entry);
+    publish();
+    return true;
+  }
+
+  void take_out(Id id, Trash<K, V>& trash) {
+    trash.reserve();
+    Entry& entry = *slab_.entry(id);
+    policy_.remove(id);
+    {
+      const Writing writing(gate_);
+      index_.erase(entry.hash, id, hash_of());
+      K key = entry.key.take();
+      V value = entry.value.take();
+      trash.add(std::move(key), std::move(value));
+    }
+    slab_.give_back(id);
+    publish();
+  }
+  // Counts it as expired or evicted, before it is taken out.
+  void count_out(Id id) { ++(dead(id) ? stats.expirations : stats.evictions); }
+
+  // Looks at the next `most` places for dead entries.
+  void sweep(int most, Trash<K, V>& trash) {
+    for (; most > 0 && slab_.last() != 0; --most) {
+      sweeper_ = sweeper_ >= slab_.last() ? 1 : sweeper_ + 1;
+      if (slab_.entry(sweeper_)->queue == Queue::none || !dead(sweeper_)) continue;
+      count_out(sweeper_);
+      take_out(sweeper_, trash);
+    }
+  }
+
+  // Raises the mark if it can be; whether it could.
+  static bool raise_mark(Entry& entry) {
+    const std::uint8_t mark = entry.mark.load(std::memory_order_relaxed);
+    if (mark >= Policy::kMostMarks) return false;
+    entry.mark.store(mark + 1, std::memory_order_relaxed);
+    return true;
+  }
+
+  Entry& entry(Id id) { return *slab_.entry(id); }
+  CacheExtra* extra(Id id) { return slab_.extra(id); }
+  Id first() const { return policy_.first(); }
+  Id next(Id id) const { return policy_.next(id); }
+  std::uint64_t budget() const { return budget_.load(std::memory_order_relaxed); }
+  // Without the mutex, too.
+  std::uint64_t used() const { return used_.load(std::memory_order_relaxed); }
+  std::size_t size() const { return size_.load(std::memory_order_relaxed); }
+  // About how many entries fill the budget.
+  std::size_t entries_when_full() const {
+    const std::uint64_t used = this->used();
+    const std::size_t size = this->size();
+    if (used == 0 || used == size) return budget();
+    return static_cast<std::size_t>(static_cast<double>(budget()) * static_cast<double>(size) /
+                                    static_cast<double>(used));
+  }
+
+  // The mutex stands apart from what readers look at.
+  alignas(64) std::mutex mutex;
+  LocalCacheStats stats;  // of writers
 
  private:
-  static constexpr std::size_t kFirstBuckets = 8;
-  static constexpr int kMostSkips = 64;
+  static constexpr int kTries = 64;  // reads beside a writer before the reader queues for the mutex
 
-  // Shards were chosen by the upper bits.
-  std::size_t bucket(std::uint64_t hash) const {
-    return static_cast<std::size_t>(hash) & (buckets_.size() - 1);
-  }
-
-  void rehash(std::size_t count) {
-    std::vector<N*> old = std::exchange(buckets_, std::vector<N*>(count));
-    for (N* node : old) {
-      while (node != nullptr) {
-        N* next = node->chain;
-        N*& head = buckets_[bucket(node->hash)];
-        node->chain = std::exchange(head, node);
-        node = next;
-      }
+  struct Nodes {
+    using Id = std::uint32_t;
+    Shard& shard;
+    PolicyLinks<Id>& links(Id id) const { return *shard.slab_.entry(id); }
+    std::uint64_t weight(Id id) const { return shard.weight(id); }
+    unsigned mark(Id id) const { return shard.slab_.entry(id)->mark.load(std::memory_order_relaxed); }
+    void set_mark(Id id, unsigned mark) const {
+      shard.slab_.entry(id)->mark.store(static_cast<std::uint8_t>(mark), std::memory_order_relaxed);
     }
+    bool dead(Id id) const { return shard.dead(id); }
+  };
+  using Policy = ClockPolicy<Nodes, FrequencySketch>;
+
+  struct Leaving {
+    ~Leaving() { ReaderGate::leave(); }
+  };
+  struct Writing {
+    explicit Writing(Gate& gate) : gate_(gate) { gate_.begin_write(); }
+    ~Writing() { gate_.end_write(); }
+    Writing(const Writing&) = delete;
+    Writing& operator=(const Writing&) = delete;
+    Gate& gate_;
+  };
+
+  auto hash_of() const {
+    return [this](Id id) { return slab_.entry(id)->hash; };
   }
 
-  std::vector<N*> buckets_;
-  N* hand_ = nullptr;     // of the clock
-  N* sweeper_ = nullptr;  // of the dead
-  std::size_t size_ = 0;
+  bool look_up(std::uint32_t hash, const K& key, Sight& sight) const {
+    const Id id = index_.find(hash, [&](Id candidate) {
+      const Entry* entry = slab_.entry(candidate);
+      if constexpr (kReadersCheck) {
+        return entry != nullptr && entry->key.copy() == key;
+      } else {
+        return entry->key.get() == key;
+      }
+    });
+    if (id == 0) return false;
+    sight.entry = slab_.entry(id);
+    sight.value.emplace(sight.entry->value.copy());
+    sight.extra = slab_.extra(id);
+    sight.times = sight.extra == nullptr ? Times{} : sight.extra->times();
+    return true;
+  }
+
+  void grow() {
+    const std::size_t entries = index_.next_entries(most_entries_);
+    auto table = SlotIndex<kReadersCheck>::table_for(entries);
+    index_.reserve();
+    if (entries > policy_entries_) size_policy(entries);
+    const Writing writing(gate_);
+    index_.grow(std::move(table), hash_of());
+  }
+  void size_policy(std::size_t entries) {
+    sketch_.resize(entries);
+    policy_.set_capacity(budget(), entries);
+    policy_entries_ = entries;
+  }
+  void publish() {
+    used_.store(policy_.weight(), std::memory_order_relaxed);
+    size_.store(policy_.entries(), std::memory_order_relaxed);
+  }
+
+  // What readers look at.
+  Gate gate_;
+  SlotIndex<kReadersCheck> index_;
+  Slab<Entry, CacheExtra> slab_;
+  // What writers change.
+  alignas(64) Nodes nodes_;
+  FrequencySketch sketch_;
+  Policy policy_;
+  std::size_t policy_entries_ = 0;
+  std::size_t most_entries_ = 1;
+  Id sweeper_ = 0;
+  Nanos now_ = kNoTime + 1;
+  std::atomic<std::uint64_t> budget_{0}, used_{0};
+  std::atomic<std::size_t> size_{0};
 };
 
-}  // namespace detail
-}  // namespace weir::cache
+}  // namespace weir::cache::detail

@@ -1,0 +1,73 @@
+// What a LocalCache takes and tells: options, look-ups' answers, why an entry went, statistics.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <type_traits>
+
+#include "weir/base/clock.h"
+#include "weir/cache/ttl.h"
+
+namespace weir::cache {
+
+// What the capacity counts.
+enum class Bound : std::uint8_t {
+  bytes,    // memory: the cache adds to each weight what it spends on the entry itself
+  weights,  // the weights as they are given, at least 1 each; weights of 1 bound the number of entries
+};
+
+struct LocalCacheOptions {
+  std::size_t capacity = std::size_t{16} << 20;  // see `bound`
+  Bound bound = Bound::bytes;
+  unsigned shards = 0;                    // at most 256, rounded up to a power of two; 0: by the capacity
+  const Clock* clock = &Clock::system();  // must outlive the cache
+  std::uint64_t seed = 0;                 // of the hash; 0: a secret one
+};
+
+namespace detail {
+template <class T>
+inline constexpr bool kIsShared = false;
+template <class T>
+inline constexpr bool kIsShared<std::shared_ptr<T>> = true;
+}  // namespace detail
+
+// What a look-up finds out.
+template <class Stored>
+struct BasicHit {
+  bool known = false;    // it is here
+  bool stale = false;    // past its time to refresh
+  bool refresh = false;  // and this caller is the one to do that
+  // Shared values: null when it isn't known, or known to be absent. Others: nothing when it isn't known.
+  std::conditional_t<detail::kIsShared<Stored>, Stored, std::optional<Stored>> value{};
+};
+template <class V>
+using Hit = BasicHit<std::shared_ptr<const V>>;
+
+// Sums since the cache was made.
+struct LocalCacheStats {
+  std::uint64_t hits = 0;           // fresh values
+  std::uint64_t negative_hits = 0;  // known absences
+  std::uint64_t stale_hits = 0;     // values (or absences) past their time to refresh
+  std::uint64_t misses = 0;
+  std::uint64_t puts = 0;
+  std::uint64_t evictions = 0;    // for room
+  std::uint64_t expirations = 0;  // dead entries swept
+  std::uint64_t refused = 0;      // puts that couldn't be kept
+
+  LocalCacheStats& operator+=(const LocalCacheStats& other) {
+    hits += other.hits;
+    negative_hits += other.negative_hits;
+    stale_hits += other.stale_hits;
+    misses += other.misses;
+    puts += other.puts;
+    evictions += other.evictions;
+    expirations += other.expirations;
+    refused += other.refused;
+    return *this;
+  }
+};
+
+}  // namespace weir::cache
