@@ -158,15 +158,35 @@ def wrk(url, seconds=5, connections=64, script=None, args=()):
     return result
 
 
-def in_turn(rounds, after_each=lambda: None, **loads):
-    """Runs the loads in turn, round after round, so that drift of the machine hits all alike; medians by name.
-    `after_each` waits for what a load has left to do."""
-    rates = {name: [] for name in loads}
-    for _ in range(rounds):
-        for name, load in loads.items():
-            rates[name].append(load())
-            after_each()
-    return {name: statistics.median(values) for name, values in rates.items()}
+def busy(cpu, work):
+    """What `work` returns, and the part of its time in which the core was busy."""
+    def ticks():
+        line = next(x for x in pathlib.Path("/proc/stat").read_text().splitlines() if x.startswith(f"cpu{cpu} "))
+        fields = [int(x) for x in line.split()[1:9]]
+        return sum(fields), fields[3] + fields[4]
+    (total, idle), result, (total_after, idle_after) = ticks(), work(), ticks()
+    return result, 1 - (idle_after - idle) / max(1, total_after - total)
+
+
+def side_by_side(rounds, ours, settle, **peers):
+    """Runs our load right before each peer's, round after round: {peer: (our rate, its rate, the ratio)}, medians. A
+    ratio is of two neighbours in time, because machines that others share drift, and jump, from minute to minute; and of
+    two whose core was busy, because otherwise the load was the limit and not the server (a peer may be quicker than the
+    load and us). More rounds are run, up to three times as many, until there are enough of those. `settle` waits for what our load has left to do."""
+    fair = {name: [] for name in peers}
+    unfair = {name: [] for name in peers}
+    for _ in range(3 * rounds):
+        for name, load in peers.items():
+            if len(fair[name]) >= rounds:
+                continue
+            rate, our_core = busy(SERVER_CPU, ours)
+            settle()
+            theirs, its_core = busy(SERVER_CPU, load)
+            valid = our_core > 0.9 and (its_core > 0.9 or theirs > rate)
+            (fair if valid else unfair)[name].append((rate, theirs))
+    median = statistics.median
+    return {name: (median(a for a, _ in seen), median(b for _, b in seen), median(a / b for a, b in seen))
+            for name, seen in ((name, fair[name] or unfair[name]) for name in peers)}
 
 
 def program(name, *args, cpu=None):

@@ -3,9 +3,10 @@ import json
 import subprocess
 import time
 
-from common import BUILD, ROOT, Weir, folder, free_port, get, in_turn, post, row, running, wrk
+from common import BUILD, ROOT, Weir, folder, free_port, get, post, row, running, side_by_side, wrk
 
 ROUNDS = 5
+SECONDS = 3
 
 
 def nginx_configuration(where, port):
@@ -43,21 +44,20 @@ def measure():
         nginx, epoll, gin = free_port(), free_port(), free_port()
         (where / "nginx.conf").write_text(nginx_configuration(where, nginx))
         gin_program = gin_peer(where)
-        loads = {
-            "weir": lambda: wrk(weir.url + path)["rate"],
-            "nginx": lambda: wrk(f"http://127.0.0.1:{nginx}{path}")["rate"],
-            "epoll": lambda: wrk(f"http://127.0.0.1:{epoll}{path}")["rate"],
-            "gin": lambda: wrk(f"http://127.0.0.1:{gin}{path}")["rate"],
-        }
+        def load(port):
+            return lambda: wrk(f"http://127.0.0.1:{port}{path}", SECONDS)["rate"]
+
         with running(["nginx", "-p", where, "-c", where / "nginx.conf"], nginx), \
-                running([BUILD / "bench" / "epoll_peer", epoll, where / "static" / path[1:]], epoll):
-            with running([gin_program, f"127.0.0.1:{gin}", where / "static" / path[1:]], gin, env={"GOMAXPROCS": "1", "PATH": "/usr/bin"}):
-                rates = in_turn(ROUNDS, weir.settle, **loads)
-        rows = [
-            row("hot article read", "requests/s", rates["weir"], "nginx static", rates["nginx"], rates["weir"] / rates["nginx"], 0.9),
-            row("hot article read", "requests/s", rates["weir"], "raw epoll (the limit)", rates["epoll"], rates["weir"] / rates["epoll"]),
-            row("hot article read", "requests/s", rates["weir"], "gin", rates["gin"], rates["weir"] / rates["gin"], 2.0),
-        ]
+                running([BUILD / "bench" / "epoll_peer", epoll, where / "static" / path[1:]], epoll), \
+                running([gin_program, f"127.0.0.1:{gin}", where / "static" / path[1:]], gin, env={"GOMAXPROCS": "1", "PATH": "/usr/bin"}):
+            measured = side_by_side(ROUNDS, lambda: wrk(weir.url + path, SECONDS)["rate"], weir.settle,
+                                    nginx=load(nginx), epoll=load(epoll), gin=load(gin))
+
+        def told(name, peer, bar=None):
+            ours, theirs, ratio = measured[name]
+            return row("hot article read", "requests/s", ours, peer, theirs, ratio, bar)
+
+        rows = [told("nginx", "nginx static", 0.9), told("epoll", "raw epoll (the limit)"), told("gin", "gin", 2.0)]
         return [*rows, counted(weir, made)]
 
 
