@@ -49,8 +49,9 @@ Fault at_least(std::chrono::milliseconds low) {
 
 Fault one_of(std::vector<std::string> words) {
   return [words = std::move(words)](const std::string& text) {
-    return std::ranges::find(words, text) != words.end() ? std::string()
-                                                         : "it is none of them" + config::did_you_mean(text, words);
+    return std::ranges::find(words, text) != words.end()
+               ? std::string()
+               : "it is none of them" + config::did_you_mean(text, words);
   };
 }
 
