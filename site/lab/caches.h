@@ -33,7 +33,7 @@ class NaiveCacheAside {
     co_return row;
   }
   void set(Id key, std::string value) {
-    const std::size_t weight = sizeof(value) + value.size();
+    const std::size_t weight = sizeof(std::string) + value.size();
     cache_.put(key, std::make_shared<const std::string>(std::move(value)), weight, ttl_);
   }
   void erase(Id key) { cache_.erase(key); }

@@ -132,6 +132,12 @@ class BasicLocalCache {
     if constexpr (kShared) return value == nullptr;
     return false;
   }
+  static Found found(Sight& sight) {
+    if constexpr (kShared)
+      return std::move(*sight.value);
+    else
+      return std::move(sight.value);
+  }
   static const auto& target(const Stored& value) {
     if constexpr (kShared)
       return *value;
@@ -216,7 +222,7 @@ auto BasicLocalCache<K, Stored, Hash>::look(const K& key, Duration retry) -> Hit
   }
   if (Shard::raise_mark(*sight.entry) && tuner_.samples(hash)) feed(hash, shard);
   counters_.add(hit.stale ? kStaleHit : is_null(*sight.value) ? kNegativeHit : kHit);
-  hit.value = std::move(*sight.value);
+  hit.value = found(sight);
   return hit;
 }
 
@@ -227,8 +233,7 @@ auto BasicLocalCache<K, Stored, Hash>::peek(const K& key) const -> Hit {
   if (!shard_of(hash).read(low(hash), key, sight)) return {};
   const detail::Nanos now = detail::to_nanos(clock_.steady_now());
   if (detail::reached(sight.times.expires, now)) return {};
-  return {
-      .known = true, .stale = detail::reached(sight.times.refresh, now), .value = std::move(*sight.value)};
+  return {.known = true, .stale = detail::reached(sight.times.refresh, now), .value = found(sight)};
 }
 
 // A reader has met a dead entry. When others are at the shard, they or the next will do it.
@@ -267,7 +272,7 @@ bool BasicLocalCache<K, Stored, Hash>::put(const K& key, Stored value, std::size
   const auto lock = kept ? lock_with_room(shard, need, now) : std::unique_lock(shard.mutex);
   shard.set_now(now);
   if (const Id old = shard.find(low(hash), key)) {
-    if (kept && !shard.dead(old) && shard.replace(old, std::move(value), need, times, trash)) {
+    if (kept && !shard.dead(old) && shard.replace(old, value, need, times, trash)) {
       ++shard.stats.puts;
       return true;
     }
@@ -343,9 +348,9 @@ bool BasicLocalCache<K, Stored, Hash>::update(const K& key, Change change, Weigh
   const std::uint64_t weight = whole_weight(key, weigh(*changed));
   bool replaced = false;
   if constexpr (kShared) {
-    replaced = shard.resize(id, weight, trash) && shard.replace(id, std::move(changed), weight, {}, trash);
+    replaced = shard.resize(id, weight, trash) && shard.replace(id, changed, weight, {}, trash);
   } else {
-    replaced = shard.resize(id, weight, trash) && shard.replace(id, std::move(*changed), weight, {}, trash);
+    replaced = shard.resize(id, weight, trash) && shard.replace(id, *changed, weight, {}, trash);
   }
   if (replaced) return true;
   shard.take_out(id, trash);  // the old value would be a lie

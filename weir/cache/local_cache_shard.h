@@ -223,8 +223,9 @@ class alignas(64) Shard {
   }
 
   // A new value in the place of the old one, which counts as a use. False, and nothing is done, when the weight
-  // doesn't fit without evicting. Without times, those that were go on. May throw.
-  bool replace(Id id, V value, std::uint64_t weight, std::optional<Times> times, Trash<K, V>& trash) {
+  // doesn't fit without evicting: then `value` still is the caller's. Without times, those that were go on. May
+  // throw.
+  bool replace(Id id, V& value, std::uint64_t weight, std::optional<Times> times, Trash<K, V>& trash) {
     const std::uint64_t before = this->weight(id);
     if (policy_.weight() - before + weight > budget()) return false;
     trash.reserve();

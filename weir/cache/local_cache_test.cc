@@ -157,6 +157,21 @@ TEST_F(LocalCacheTest, IsNeverHeavierThanItsCapacity) {
   EXPECT_EQ(cache.weight(), 0U);
 }
 
+// A new value that needs others to go is put like any other: it is not lost on the way.
+TEST_F(LocalCacheTest, AReplacementMayBeHeavier) {
+  auto few = options(10, 1);
+  few.bound = Bound::weights;
+  Cache cache(few);
+  for (int key = 0; key < 10; ++key) EXPECT_TRUE(cache.put(key, value(key)));
+  for (int key = 0; key < 10; ++key) {
+    EXPECT_TRUE(cache.put(key, value(100 + key), 5));
+    const auto hit = cache.look(key);
+    ASSERT_TRUE(hit.known && hit.value) << key;
+    EXPECT_EQ(*hit.value, 100 + key);
+    EXPECT_LE(cache.weight(), 10U);
+  }
+}
+
 TEST_F(LocalCacheTest, KeepsWhatIsReadAndDropsWhatIsNot) {
   constexpr std::size_t kEach = Cache::kEntryOverhead;
   Cache cache(options(100 * kEach));
@@ -302,12 +317,13 @@ void run_model(std::uint64_t seed, std::size_t capacity, bool pressure) {
         }
         break;
       default: {
-        const auto hit = cache.find(key);
+        const auto hit = cache.look(key);
         if (!pressure) {
-          ASSERT_EQ(hit != nullptr, expected(key).has_value());
+          ASSERT_EQ(hit.known, expected(key).has_value());
         }
-        if (hit) {
-          ASSERT_EQ(std::optional<int>(*hit), expected(key));
+        if (hit.known) {
+          ASSERT_TRUE(hit.value) << "nobody put an absence";
+          ASSERT_EQ(std::optional<int>(*hit.value), expected(key));
           ++found;
         }
       }

@@ -55,7 +55,8 @@ class AtomicCell {
       alignof(T) >= 8, std::uint64_t,
       std::conditional_t<alignof(T) == 4, std::uint32_t,
                          std::conditional_t<alignof(T) == 2, std::uint16_t, std::uint8_t>>>;
-  static constexpr std::size_t kWords = sizeof(T) / sizeof(Word);
+  static constexpr std::size_t kWords =
+      sizeof(T) / sizeof(Word);  // NOLINT(bugprone-sizeof-expression): may be one
   using Words = std::array<Word, kWords>;
 
  public:

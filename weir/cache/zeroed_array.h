@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <memory>
 #include <new>
 #include <type_traits>
 #include <utility>
@@ -24,8 +25,9 @@ class ZeroedArray {
     if (size > (SIZE_MAX - kLine) / sizeof(T)) throw std::bad_alloc();
     memory_ = std::calloc(1, size * sizeof(T) + kLine);
     if (memory_ == nullptr) throw std::bad_alloc();
-    const auto at = reinterpret_cast<std::uintptr_t>(memory_);
-    first_ = reinterpret_cast<T*>((at + kLine - 1) / kLine * kLine);
+    void* first = memory_;
+    std::size_t space = size * sizeof(T) + kLine;
+    first_ = static_cast<T*>(std::align(kLine, size * sizeof(T), first, space));  // a line more was allocated
   }
   ~ZeroedArray() { std::free(memory_); }
   ZeroedArray(ZeroedArray&& other) noexcept
