@@ -25,7 +25,7 @@ std::uint64_t load(const Block& block, int cell) {
 }
 
 std::uint64_t mask_of(std::uint32_t key, int cell) {
-  const auto at = static_cast<std::size_t>(2 * cell);
+  const std::size_t at = 2 * static_cast<std::size_t>(cell);
   return std::uint64_t{1} << ((key * kSalts[at]) >> kShift) |
          std::uint64_t{1} << (32 + ((key * kSalts[at + 1]) >> kShift));
 }
