@@ -60,6 +60,7 @@ std::uint64_t whole_pages(std::uint64_t bytes) {
 }  // namespace
 
 ZeroedMemory::ZeroedMemory(std::uint64_t bytes) : data_(nullptr), bytes_(bytes) {
+  // NOLINTNEXTLINE(misc-redundant-expression): not where addresses have 32 bits
   if (bytes > kMostBytes || bytes > std::numeric_limits<std::size_t>::max()) throw std::bad_alloc();
   if (is_mapped(bytes)) {
     data_ = map(whole_pages(bytes));

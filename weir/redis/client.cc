@@ -120,7 +120,8 @@ asio::awaitable<Reply::Array> Client::transaction(std::vector<Command> commands,
 asio::awaitable<Reply> Client::eval(const Script& script, std::vector<std::string> keys,
                                     std::vector<std::string> arguments, std::optional<Millis> timeout) {
   const auto core = core_;
-  const Script known = script;  // the caller's may go while we wait
+  // The caller's may go while we wait.
+  const Script known = script;  // NOLINT(performance-unnecessary-copy-initialization)
   const auto now = Clock::system().steady_now();
   const auto deadline = now + usable(timeout, core->options());
   Reply reply = co_await core->run(
@@ -137,7 +138,7 @@ asio::awaitable<Reply> Client::eval(const Script& script, std::vector<std::strin
 asio::awaitable<Reply::Array> Client::eval_many(const Script& script, std::vector<ScriptCall> calls,
                                                 std::optional<Millis> timeout) {
   const auto core = core_;
-  const Script known = script;
+  const Script known = script;  // NOLINT(performance-unnecessary-copy-initialization): as above
   const auto now = Clock::system().steady_now();
   const auto deadline = now + usable(timeout, core->options());
   const auto command = [&](std::string_view name, const std::string& text, const ScriptCall& call) {
