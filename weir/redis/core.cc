@@ -28,11 +28,11 @@ std::string within(const Call& call) {
 
 }  // namespace
 
-Core::Core(asio::any_io_executor executor, Options options)
+Core::Core(const asio::any_io_executor& executor, Options options)
     : options_(std::move(options)),
       endpoint_(options_.address.endpoint()),
       metrics_(options_.name),
-      strand_(asio::make_strand(std::move(executor))),
+      strand_(asio::make_strand(executor)),
       socket_(std::make_shared<asio::ip::tcp::socket>(strand_)),
       resolver_(strand_),
       deadline_timer_(strand_),

@@ -53,7 +53,7 @@ struct Call {
 
 class Core : public std::enable_shared_from_this<Core> {
  public:
-  Core(boost::asio::any_io_executor executor, Options options);
+  Core(const boost::asio::any_io_executor& executor, Options options);
 
   void start();
   void stop();
