@@ -286,11 +286,7 @@ bool Connection::finish_request(Response response) {
                request_.request_id);
     response = Problem(500, "internal_error", "Something went wrong here; it has been noted.").response();
   }
-  const unsigned status = response.status;
-  const bool has_body = request_.method != "HEAD" && status != 204 && status != 304;
-  const std::size_t bytes = has_body ? response.payload().size() : 0;
-  append(std::move(response), keep_alive);
-  record(label_, status, bytes);
+  answer(std::move(response), label_, keep_alive);
   request_.clear();  // before the bytes that its views point into
   parser_.reset();
   input_.consume(message_end_);
@@ -298,14 +294,17 @@ bool Connection::finish_request(Response response) {
   return keep_alive;
 }
 
-void Connection::append(Response response, bool keep_alive) {
+// Puts the answer into the output, and tells the metrics and the log.
+void Connection::answer(Response response, std::string_view label, bool keep_alive) {
   append_head(output_.text(), response,
               {.date = worker_.date.at(worker_.shared.clock.now()),
                .request_id = request_.request_id,
                .keep_alive = keep_alive,
                .http_1_0 = parser_ && parser_->http_1_0()});
+  const std::size_t head_end = output_.size();
   if (request_.method != "HEAD" && response.status != 204 && response.status != 304)
     output_.append_body(response);
+  record(label, response.status, output_.size() - head_end);
 }
 
 void Connection::record(std::string_view label, unsigned status, std::size_t bytes) {
@@ -333,10 +332,7 @@ asio::awaitable<void> Connection::refuse(Problem problem) {
   request_.method = {};
   request_.body = std::string();
   take_request_id();
-  Response response = problem.response();
-  const std::size_t bytes = response.payload().size();
-  append(std::move(response), false);
-  record("none", problem.status(), bytes);
+  answer(problem.response(), "none", false);
   if (write_now() || co_await write_rest()) co_await linger();
 }
 
@@ -445,10 +441,7 @@ void Connection::expire() {
 // The handler waits for something that can't be cancelled. Its client need not; the connection ends with it.
 void Connection::answer_without_handler() {
   now_ = SteadyClock::now();
-  Response response = unavailable("This took too long.").response();
-  const std::size_t bytes = response.payload().size();
-  append(std::move(response), false);
-  record(label_, 503, bytes);
+  answer(unavailable("This took too long.").response(), label_, false);
   if (write_now()) stream_.shutdown_send();
   phase_ = Phase::answered;
 }

@@ -1,9 +1,9 @@
 // Connection: one client, from accept to close, as one coroutine on one worker. For this folder's own use.
 //
 // It suspends only to wait for bytes, for a handler, or for a client that doesn't take its answer; each of
-// these waits is a Phase with a deadline. (And for its turn to answer, which comes before the thread rests.) One timer serves them all: it is armed anew only when a deadline
-// comes earlier than it would fire, and looks at the deadline in force when it does. So an ordinary request
-// costs no timer operation at all.
+// these waits is a Phase with a deadline. (And for its turn to answer, which comes before the thread rests.)
+// One timer serves them all: it is armed anew only when a deadline comes earlier than it would fire, and looks
+// at the deadline in force when it does. So an ordinary request costs no timer operation at all.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -66,7 +66,7 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
   std::optional<Problem> parse_head(const HeadScanner& scanner);
   Dispatcher::Plan begin_request();
   bool finish_request(Response response);
-  void append(Response response, bool keep_alive);
+  void answer(Response response, std::string_view label, bool keep_alive);
   void record(std::string_view label, unsigned status, std::size_t bytes);
   void take_request_id();
   bool write_now();
