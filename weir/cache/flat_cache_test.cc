@@ -14,12 +14,7 @@
 
 #include "weir/base/random.h"
 #include "weir/cache/local_cache.h"
-
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define WEIR_SANITIZED 1
-#endif
-#endif
+#include "weir/testing/sanitized.h"
 
 namespace weir::cache {
 namespace {
@@ -95,7 +90,7 @@ TEST(FlatCache, AHeavyEntryFindsRoomAcrossShards) {
   EXPECT_GT(cache.size(), 7500U);
 }
 
-#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !WEIR_SANITIZED
+#if defined(__GLIBC__) && !WEIR_SANITIZED
 std::size_t allocated() {
   const auto info = mallinfo2();
   return info.uordblks + info.hblkhd;

@@ -11,12 +11,7 @@
 #include <vector>
 
 #include "weir/base/random.h"
-
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define WEIR_SANITIZED 1
-#endif
-#endif
+#include "weir/testing/sanitized.h"
 
 namespace weir::cache {
 namespace {
@@ -243,7 +238,7 @@ TEST_F(LocalCacheTest, ChosenKeysAreSpreadBySeed) {
   EXPECT_NE(KeyHash<Pair>{}({"article", 1}, 7), KeyHash<Pair>{}({"articl", 1}, 7));
 }
 
-#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !WEIR_SANITIZED
+#if defined(__GLIBC__) && !WEIR_SANITIZED
 // The weights are the truth: what the allocator gives out is no more than the cache believes, and not much
 // less.
 TEST_F(LocalCacheTest, WeighsWhatItReallyTakes) {

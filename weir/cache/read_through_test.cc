@@ -6,10 +6,11 @@
 #include <new>
 
 #include "weir/cache/read_through_fixture.h"
+#include "weir/testing/sanitized.h"
 
 // Counts this thread's allocations, so that a test can tell that there are none. The sanitizers bring their
 // own.
-#if !__has_feature(thread_sanitizer) && !__has_feature(address_sanitizer)
+#if !WEIR_SANITIZED
 #define WEIR_COUNT_ALLOCATIONS 1
 namespace {
 thread_local std::size_t allocations = 0;

@@ -13,6 +13,7 @@
 #include "weir/http/server.h"
 #include "weir/http/server_fixture.h"
 #include "weir/telemetry/metrics.h"
+#include "weir/testing/sanitized.h"
 
 namespace weir::http {
 namespace {
@@ -322,12 +323,7 @@ TEST(ServerLimitsConcurrency, BoundsTheAnswersOfAllClients) {
   EXPECT_EQ(client_bytes(), 0);
 }
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define WEIR_SANITIZED  // they keep memory of their own
-#endif
-#endif
-#ifndef WEIR_SANITIZED
+#if !WEIR_SANITIZED
 // The most that this process has had in memory, in bytes.
 std::size_t peak_memory() {
   std::ifstream status("/proc/self/status");
