@@ -8,7 +8,7 @@ import importlib
 import json
 import sys
 
-NAMES = ["read", "flight", "counting", "hotlist", "million", "api", "filter", "redis"]
+NAMES = ["read", "flight", "cache", "counting", "hotlist", "million", "api", "filter", "redis"]
 
 
 def show(rows):

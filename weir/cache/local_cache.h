@@ -63,14 +63,18 @@ class BasicLocalCache {
   // links, times and weight, an eighth more for what is spare; its part of index, sketch and ghost; and the
   // control block of a shared value.
   static constexpr std::size_t kEntryOverhead =
-      (sizeof(detail::CacheEntry<K, Stored>) + sizeof(detail::CacheExtra)) / 8 * 9 + 32 + (kShared ? 32 : 0);
+      (sizeof(detail::CachePair<K, Stored>) + sizeof(detail::CacheLinks) + sizeof(detail::CacheExtra) + 8) /
+          8 * 9 +
+      48 + (kShared ? 32 : 0);
 
   explicit BasicLocalCache(LocalCacheOptions options = {});
   BasicLocalCache(const BasicLocalCache&) = delete;
   BasicLocalCache& operator=(const BasicLocalCache&) = delete;
 
   // The value, or null or nothing when it isn't here (or is known to be absent). Counts a hit or a miss.
-  Found find(const K& key) { return look(key).value; }
+  Found find(const K& key) {
+    return access(key, [](const Sight&, detail::Nanos, SteadyTime) { return false; }).value;
+  }
 
   // The same with everything that is known about it. Past the entry's time to refresh exactly one caller gets
   // `refresh`; the next gets it when the entry is still the same `retry` later.
@@ -144,6 +148,9 @@ class BasicLocalCache {
     else
       return value;
   }
+  // A look-up that counts; of a stale entry, claim(sight, now, now) tells whether this caller refreshes it.
+  template <class Claim>
+  Hit access(const K& key, Claim claim);
   // Reading the clock is half the price of a look-up, and for nothing while no entry has a time.
   SteadyTime now_if_timed() const {
     return timed_.load(std::memory_order_relaxed) ? clock_.steady_now() : SteadyTime();
@@ -159,6 +166,7 @@ class BasicLocalCache {
   const Clock& clock_;
   const std::uint64_t seed_;
   const unsigned shard_count_;
+  const std::uint64_t share_;  // of the capacity, a shard's
   const std::unique_ptr<Shard[]> shards_;
   detail::ReadCounters counters_;
   detail::PolicyTuner tuner_;
@@ -184,6 +192,7 @@ BasicLocalCache<K, Stored, Hash>::BasicLocalCache(LocalCacheOptions options)
       clock_(*options.clock),
       seed_(detail::seed_for(options)),
       shard_count_(detail::shards_for(options)),
+      share_(capacity_ / shard_count_),
       shards_(std::make_unique<Shard[]>(shard_count_)),
       tuner_(seed_) {
   // Where the number of entries is known to be small, the policy is made ready for all of them.
@@ -191,22 +200,34 @@ BasicLocalCache<K, Stored, Hash>::BasicLocalCache(LocalCacheOptions options)
   for (unsigned i = 0; i < shard_count_; ++i) {
     const std::size_t share = capacity_ / shard_count_ + (i < capacity_ % shard_count_ ? 1 : 0);
     const bool ready = bound_ == Bound::weights && share <= kReadyFor;
-    shards_[i].set_seed(seed_ + i);
+    // Where `most_entries` is what will really be there, few large steps leave least behind.
+    shards_[i].set_up(seed_ + i, bound_ == Bound::weights ? 4 : 2);
     shards_[i].set_budget(share, most_entries(share), ready ? share : 0);
   }
 }
 
 template <class K, class Stored, class Hash>
 auto BasicLocalCache<K, Stored, Hash>::look(const K& key, Duration retry) -> Hit {
+  return access(key, [retry](const Sight& sight, detail::Nanos nanos, SteadyTime now) {
+    // Beside a writer this may be another entry's by now, which at worst is refreshed a little later.
+    detail::Nanos until = sight.extra->retry.load(std::memory_order_relaxed);
+    return (until == detail::kNoTime || until <= nanos) &&
+           sight.extra->retry.compare_exchange_strong(until, detail::after(now, retry));
+  });
+}
+
+template <class K, class Stored, class Hash>
+template <class Claim>
+WEIR_HOT auto BasicLocalCache<K, Stored, Hash>::access(const K& key, Claim claim) -> Hit {
   const std::uint64_t hash = hash_of(key);
   Shard& shard = shard_of(hash);
   Sight sight;
-  if (!shard.read(low(hash), key, sight)) {
+  if (!shard.read(low(hash), key, sight)) [[unlikely]] {
     counters_.add(kMiss);
     return {};
   }
   Hit hit{.known = true};
-  if (sight.times.expires != detail::kNoTime || sight.times.refresh != detail::kNoTime) {
+  if (!sight.times.none()) {
     const SteadyTime now = clock_.steady_now();
     const detail::Nanos nanos = detail::to_nanos(now);
     if (detail::reached(sight.times.expires, nanos)) {
@@ -215,12 +236,10 @@ auto BasicLocalCache<K, Stored, Hash>::look(const K& key, Duration retry) -> Hit
       return {};
     }
     hit.stale = detail::reached(sight.times.refresh, nanos);
-    // Beside a writer this may be another entry's by now, which at worst is refreshed a little later.
-    if (detail::Nanos until = hit.stale ? sight.extra->retry.load(std::memory_order_relaxed) : 0;
-        hit.stale && (until == detail::kNoTime || until <= nanos))
-      hit.refresh = sight.extra->retry.compare_exchange_strong(until, detail::after(now, retry));
+    hit.refresh = hit.stale && claim(sight, nanos, now);
   }
-  if (Shard::raise_mark(*sight.entry) && tuner_.samples(hash)) feed(hash, shard);
+  if (Shard::raise_mark(*sight.mark) && tuner_.samples(hash)) [[unlikely]]
+    feed(hash, shard);
   counters_.add(hit.stale ? kStaleHit : is_null(*sight.value) ? kNegativeHit : kHit);
   hit.value = found(sight);
   return hit;
@@ -263,10 +282,11 @@ bool BasicLocalCache<K, Stored, Hash>::put(const K& key, Stored value, std::size
   const std::uint64_t hash = hash_of(key);
   const std::uint64_t need = whole_weight(key, weight);
   const bool kept = ttl > Duration::zero() && need <= capacity_;
+  Shard& shard = shard_of(hash);
+  shard.prefetch(low(hash));
   if (ttl != kNever || refresh_after != kNever) timed_.store(true, std::memory_order_relaxed);
   const SteadyTime now = now_if_timed();
   const detail::Times times{detail::after(now, ttl), detail::after(now, refresh_after)};
-  Shard& shard = shard_of(hash);
   K own = key;
   Trash trash;
   const auto lock = kept ? lock_with_room(shard, need, now) : std::unique_lock(shard.mutex);
@@ -298,7 +318,7 @@ std::unique_lock<std::mutex> BasicLocalCache<K, Stored, Hash>::lock_with_room(Sh
                                                                               SteadyTime now) {
   constexpr int kTries = 8;
   for (int tries = 0;; ++tries) {
-    if (shard.budget() < std::max(weight, capacity_ / shard_count_ / 2)) borrow(shard, weight, now);
+    if (shard.budget() < std::max(weight, share_ / 2)) borrow(shard, weight, now);
     std::unique_lock lock(shard.mutex);
     if (shard.budget() >= weight || tries == kTries) return lock;
   }
@@ -309,7 +329,6 @@ std::unique_lock<std::mutex> BasicLocalCache<K, Stored, Hash>::lock_with_room(Sh
 template <class K, class Stored, class Hash>
 void BasicLocalCache<K, Stored, Hash>::borrow(Shard& to, std::uint64_t weight, SteadyTime now) {
   const std::lock_guard moving(budgets_);
-  const std::uint64_t share = capacity_ / shard_count_;
   std::uint64_t got = 0;
   const auto take = [&](Shard& from, std::uint64_t most) {
     Trash trash;
@@ -322,8 +341,8 @@ void BasicLocalCache<K, Stored, Hash>::borrow(Shard& to, std::uint64_t weight, S
   };
   const auto lacking = [&](std::uint64_t want) { return want - std::min(want, to.budget() + got); };
   for (unsigned i = 0; i < shard_count_; ++i)
-    if (Shard& from = shards_[i]; &from != &to && from.budget() > share)
-      take(from, std::min(from.budget() - share, lacking(std::max(weight, share))));
+    if (Shard& from = shards_[i]; &from != &to && from.budget() > share_)
+      take(from, std::min(from.budget() - share_, lacking(std::max(weight, share_))));
   for (unsigned i = 0, left = shard_count_ - 1; i < shard_count_ && lacking(weight) > 0; ++i)
     if (&shards_[i] != &to) take(shards_[i], lacking(weight) / left-- + 1);
   for (unsigned i = 0; i < shard_count_ && lacking(weight) > 0; ++i)
@@ -341,7 +360,7 @@ bool BasicLocalCache<K, Stored, Hash>::update(const K& key, Change change, Weigh
   const std::lock_guard lock(shard.mutex);
   const Id id = find_alive(shard, hash, key, trash);
   if (id == 0) return false;
-  const auto& current = shard.entry(id).value.get();
+  const auto& current = shard.pair(id).value.get();
   if (is_null(current)) return false;
   Found changed = change(target(current));
   if (!changed) return false;
@@ -380,8 +399,8 @@ std::size_t BasicLocalCache<K, Stored, Hash>::erase_if(Drop drop) {
     const std::lock_guard lock(shard.mutex);
     for (Id id = shard.first(), next = 0; id != 0; id = next) {
       next = shard.next(id);
-      const auto& key = shard.entry(id).key.get();
-      const auto& value = shard.entry(id).value.get();
+      const auto& key = shard.pair(id).key.get();
+      const auto& value = shard.pair(id).value.get();
       if (!drop(key, value)) continue;
       shard.take_out(id, trash);
       ++count;

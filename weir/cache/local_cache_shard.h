@@ -40,18 +40,13 @@ struct Times {
   bool none() const { return expires == kNoTime && refresh == kNoTime; }
 };
 
+// What look-ups read of an entry.
 template <class K, class V>
-struct CacheEntry : PolicyLinks<std::uint32_t> {
-  template <class T>
-  using Cell = typename Reading<K, V>::template Cell<T>;
-
-  std::atomic<std::uint8_t> mark;
-  Cell<K> key;
-  Cell<V> value;
-
-  std::uint32_t next_free() const { return next; }
-  void set_next_free(std::uint32_t id) { next = id; }
+struct CachePair {
+  typename Reading<K, V>::template Cell<K> key;
+  typename Reading<K, V>::template Cell<V> value;
 };
+using CacheLinks = PolicyLinks<std::uint32_t>;
 
 // Zero: weight 1, no times.
 struct CacheExtra {
@@ -99,7 +94,6 @@ template <class K, class V>
 class alignas(64) Shard {
  public:
   using Id = std::uint32_t;
-  using Entry = CacheEntry<K, V>;
   using Gate = typename Reading<K, V>::Gate;
   static constexpr bool kReadersCheck = Gate::kReadersCheck;
 
@@ -107,7 +101,7 @@ class alignas(64) Shard {
   struct Sight {
     std::optional<V> value;
     Times times;
-    Entry* entry = nullptr;
+    std::atomic<std::uint8_t>* mark = nullptr;
     CacheExtra* extra = nullptr;
   };
 
@@ -120,37 +114,56 @@ class alignas(64) Shard {
   }
 
   // Whether the key is here (dead or alive), and what of it. No lock, but for one time in many.
-  bool read(std::uint32_t hash, const K& key, Sight& sight) {
+  WEIR_HOT bool read(std::uint32_t hash, const K& key, Sight& sight) {
     if constexpr (kReadersCheck) {
-      for (int tries = 0; tries < kTries; ++tries) {
-        const std::uint32_t count = gate_.enter();
-        if (!Gate::may_read(count)) continue;
+      const std::uint32_t count = gate_.enter();
+      if (Gate::may_read(count)) [[likely]] {
         const bool found = look_up(hash, key, sight);
-        if (gate_.still(count)) return found;
+        if (gate_.still(count)) [[likely]]
+          return found;
       }
-    } else if (gate_.enter()) {
+    } else if (prefetch(hash); gate_.enter()) [[likely]] {
       const Leaving leaving;
       return look_up(hash, key, sight);
     }
-    const std::lock_guard lock(mutex);
-    return look_up(hash, key, sight);
+    // Another object, so that the usual one may live in registers.
+    Sight late;
+    const bool found = read_beside_writers(hash, key, late);
+    sight = std::move(late);
+    return found;
+  }
+
+  // Begins to fetch what a call for this key will look at, before it waits for a lock: it asks for memory and
+  // believes nothing.
+  WEIR_HOT void prefetch(std::uint32_t hash) const {
+    const Id id = index_.guess(hash);
+    if (id == 0) return;
+    const auto place = slab_.at(id);
+    if (!place) return;
+    __builtin_prefetch(&place.pair());
+    __builtin_prefetch(&place.mark());
   }
 
   // All that follows under `mutex`.
 
+  // Once, before anything else. `growth`: of the tables, when they are full.
+  void set_up(std::uint64_t seed, std::size_t growth) {
+    policy_.set_seed(seed);
+    growth_ = growth;
+  }
   // The bound in weight. `most_entries`: that can ever fit; `now_entries`: to make ready for from the start.
   void set_budget(std::uint64_t budget, std::size_t most_entries, std::size_t now_entries) {
     budget_.store(budget, std::memory_order_relaxed);
-    most_entries_ = std::clamp<std::size_t>(most_entries, 1, SlotIndex<kReadersCheck>::kMostIds);
+    most_entries_ = std::clamp<std::size_t>(most_entries, 1, SlotIndex::kMostIds);
+    slab_.set_most(most_entries_);
     if (now_entries > policy_entries_) size_policy(now_entries);
     policy_.set_capacity(budget, policy_entries_);
   }
 
-  void set_seed(std::uint64_t seed) { policy_.set_seed(seed); }
   void set_now(SteadyTime now) { now_ = to_nanos(now); }
 
   Id find(std::uint32_t hash, const K& key) const {
-    return index_.find(hash, [&](Id id) { return slab_.entry(id)->key.get() == key; });
+    return index_.find(hash, [&](Id id) { return slab_.at(id).pair().key.get() == key; });
   }
 
   bool dead(Id id) const {
@@ -204,18 +217,19 @@ class alignas(64) Shard {
   // Room was made.
   void insert(Id id, std::uint32_t hash, K key, V value, std::uint64_t weight, Times times,
               PolicyChoice choice) {
-    Entry& entry = *slab_.entry(id);
-    static_cast<PolicyLinks<Id>&>(entry) = {.hash = hash};
+    const auto place = slab_.at(id);
+    place.links() = {.hash = hash};
+    place.mark().store(0, std::memory_order_relaxed);
     {
       const Writing writing(gate_);
-      entry.mark.store(0, std::memory_order_relaxed);
-      entry.key.construct(std::move(key));
-      entry.value.construct(std::move(value));
+      place.pair().key.construct(std::move(key));
+      place.pair().value.construct(std::move(value));
       if (CacheExtra* extra = slab_.extra(id)) {
         extra->set(times);
         extra->more_weight = weight - 1;
       }
-      index_.insert(hash, id, hash_of());
+      index_.step(hash_of());
+      index_.insert(hash, id);
     }
     policy_.choose(choice);
     policy_.add(id);
@@ -230,32 +244,33 @@ class alignas(64) Shard {
     if (policy_.weight() - before + weight > budget()) return false;
     trash.reserve();
     if (weight != 1 || (times && !times->none())) slab_.want_extra(id);
-    Entry& entry = *slab_.entry(id);
-    policy_.reweigh(id, before, weight);
+    const auto place = slab_.at(id);
+    if (weight != before) policy_.reweigh(id, before, weight);
     {
       const Writing writing(gate_);
-      V old = entry.value.take();
-      entry.value.construct(std::move(value));
+      index_.step(hash_of());
+      V old = place.pair().value.take();
+      place.pair().value.construct(std::move(value));
       if (CacheExtra* extra = slab_.extra(id)) {
         if (times) extra->set(*times);
         extra->more_weight = weight - 1;
       }
       trash.add(std::nullopt, std::move(old));
     }
-    raise_mark(entry);
+    raise_mark(place.mark());
     publish();
     return true;
   }
 
   void take_out(Id id, Trash<K, V>& trash) {
     trash.reserve();
-    Entry& entry = *slab_.entry(id);
+    auto& pair = slab_.at(id).pair();
     policy_.remove(id);
     {
       const Writing writing(gate_);
-      index_.erase(entry.hash, id, hash_of());
-      K key = entry.key.take();
-      V value = entry.value.take();
+      index_.erase(slab_.at(id).links().hash, id, hash_of());
+      K key = pair.key.take();
+      V value = pair.value.take();
       trash.add(std::move(key), std::move(value));
     }
     slab_.give_back(id);
@@ -268,21 +283,21 @@ class alignas(64) Shard {
   void sweep(int most, Trash<K, V>& trash) {
     for (; most > 0 && slab_.last() != 0; --most) {
       sweeper_ = sweeper_ >= slab_.last() ? 1 : sweeper_ + 1;
-      if (slab_.entry(sweeper_)->queue == Queue::none || !dead(sweeper_)) continue;
+      if (slab_.at(sweeper_).links().queue == Queue::none || !dead(sweeper_)) continue;
       count_out(sweeper_);
       take_out(sweeper_, trash);
     }
   }
 
   // Raises the mark if it can be; whether it could.
-  static bool raise_mark(Entry& entry) {
-    const std::uint8_t mark = entry.mark.load(std::memory_order_relaxed);
+  static bool raise_mark(std::atomic<std::uint8_t>& marks) {
+    const std::uint8_t mark = marks.load(std::memory_order_relaxed);
     if (mark >= Policy::kMostMarks) return false;
-    entry.mark.store(mark + 1, std::memory_order_relaxed);
+    marks.store(mark + 1, std::memory_order_relaxed);
     return true;
   }
 
-  Entry& entry(Id id) { return *slab_.entry(id); }
+  const CachePair<K, V>& pair(Id id) const { return slab_.at(id).pair(); }
   CacheExtra* extra(Id id) { return slab_.extra(id); }
   Id first() const { return policy_.first(); }
   Id next(Id id) const { return policy_.next(id); }
@@ -299,7 +314,13 @@ class alignas(64) Shard {
                                     static_cast<double>(used));
   }
 
-  // The mutex stands apart from what readers look at.
+  // What readers look at has a cache line to itself.
+ private:
+  Gate gate_;
+  SlotIndex index_;
+  Slab<CachePair<K, V>, CacheLinks, CacheExtra> slab_;
+
+ public:
   alignas(64) std::mutex mutex;
   LocalCacheStats stats;  // of writers
 
@@ -309,11 +330,11 @@ class alignas(64) Shard {
   struct Nodes {
     using Id = std::uint32_t;
     Shard& shard;
-    PolicyLinks<Id>& links(Id id) const { return *shard.slab_.entry(id); }
+    CacheLinks& links(Id id) const { return shard.slab_.at(id).links(); }
     std::uint64_t weight(Id id) const { return shard.weight(id); }
-    unsigned mark(Id id) const { return shard.slab_.entry(id)->mark.load(std::memory_order_relaxed); }
+    unsigned mark(Id id) const { return shard.slab_.at(id).mark().load(std::memory_order_relaxed); }
     void set_mark(Id id, unsigned mark) const {
-      shard.slab_.entry(id)->mark.store(static_cast<std::uint8_t>(mark), std::memory_order_relaxed);
+      shard.slab_.at(id).mark().store(static_cast<std::uint8_t>(mark), std::memory_order_relaxed);
     }
     bool dead(Id id) const { return shard.dead(id); }
   };
@@ -331,29 +352,46 @@ class alignas(64) Shard {
   };
 
   auto hash_of() const {
-    return [this](Id id) { return slab_.entry(id)->hash; };
+    return [this](Id id) { return slab_.at(id).links().hash; };
   }
 
-  bool look_up(std::uint32_t hash, const K& key, Sight& sight) const {
-    const Id id = index_.find(hash, [&](Id candidate) {
-      const Entry* entry = slab_.entry(candidate);
+  // When the first attempt met a writer.
+  [[gnu::noinline]] bool read_beside_writers(std::uint32_t hash, const K& key, Sight& sight) {
+    if constexpr (kReadersCheck) {
+      for (int tries = 0; tries < kTries; ++tries) {
+        const std::uint32_t count = gate_.enter();
+        if (!Gate::may_read(count)) continue;
+        const bool found = look_up(hash, key, sight);
+        if (gate_.still(count)) return found;
+      }
+    }
+    const std::lock_guard lock(mutex);
+    return look_up(hash, key, sight);
+  }
+
+  WEIR_HOT bool look_up(std::uint32_t hash, const K& key, Sight& sight) const {
+    const CachePair<K, V>* pair = nullptr;
+    const Id id = index_.find(hash, [&](Id candidate) WEIR_HOT_LAMBDA {
+      const auto place = slab_.at(candidate);
+      if (kReadersCheck && !place) return false;
+      pair = &place.pair();
+      sight.mark = &place.mark();
       if constexpr (kReadersCheck) {
-        return entry != nullptr && entry->key.copy() == key;
+        return pair->key.copy() == key;
       } else {
-        return entry->key.get() == key;
+        return pair->key.get() == key;
       }
     });
     if (id == 0) return false;
-    sight.entry = slab_.entry(id);
-    sight.value.emplace(sight.entry->value.copy());
+    sight.value.emplace(pair->value.copy());
     sight.extra = slab_.extra(id);
     sight.times = sight.extra == nullptr ? Times{} : sight.extra->times();
     return true;
   }
 
   void grow() {
-    const std::size_t entries = index_.next_entries(most_entries_);
-    auto table = SlotIndex<kReadersCheck>::table_for(entries);
+    const std::size_t entries = index_.next_entries(most_entries_, growth_);
+    auto table = SlotIndex::table_for(entries);
     index_.reserve();
     if (entries > policy_entries_) size_policy(entries);
     const Writing writing(gate_);
@@ -369,15 +407,10 @@ class alignas(64) Shard {
     size_.store(policy_.entries(), std::memory_order_relaxed);
   }
 
-  // What readers look at.
-  Gate gate_;
-  SlotIndex<kReadersCheck> index_;
-  Slab<Entry, CacheExtra> slab_;
-  // What writers change.
-  alignas(64) Nodes nodes_;
+  Nodes nodes_;
   FrequencySketch sketch_;
   Policy policy_;
-  std::size_t policy_entries_ = 0;
+  std::size_t policy_entries_ = 0, growth_ = 2;
   std::size_t most_entries_ = 1;
   Id sweeper_ = 0;
   Nanos now_ = kNoTime + 1;

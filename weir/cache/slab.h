@@ -1,68 +1,112 @@
 // Slab: the entries of a shard, by number; they never move, and their memory stays until the shard goes.
 //
-// Four chunks of 64 entries, four of 128, of 256 and so on: growing never copies, and no more than a fifth of
-// the memory is spare. What only some caches need of an entry (weight, times) is a second column that is
-// allocated for the chunks where it is needed; zero means the ordinary. One writer at a time; entries may be
-// looked at beside it.
+// In chunks, so that growing never copies. A chunk is three columns: what look-ups read (key and value), so that
+// as many of them as can be share a cache line; the policy's links; and a byte for the mark. What only some caches need of an entry (weight, times) is a second
+// column that is allocated for the chunks where it is needed; zero means the ordinary. One writer at a time;
+// entries may be looked at beside it.
 #pragma once
 
-#include <array>
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <utility>
 #include <vector>
 
+#include "weir/cache/place_group.h"
 #include "weir/cache/zeroed_array.h"
 
 namespace weir::cache::detail {
 
-template <class Entry, class Extra>
+template <class Pair, class Links, class Extra>
 class Slab {
  public:
   using Id = std::uint32_t;  // from 1; 0 is nobody
+
+  using Mark = std::atomic<std::uint8_t>;
+
+  // Where things of one entry are; null for a number that was never taken, as far as this thread has seen.
+  struct Place {
+    std::byte* chunk;
+    std::size_t offset;
+    unsigned shift;
+
+    explicit operator bool() const { return chunk != nullptr; }
+    Pair& pair() const { return reinterpret_cast<Pair*>(chunk)[offset]; }
+    Links& links() const { return reinterpret_cast<Links*>(chunk + (sizeof(Pair) << shift))[offset]; }
+    Mark& mark() const {
+      return reinterpret_cast<Mark*>(chunk + ((sizeof(Pair) + sizeof(Links)) << shift))[offset];
+    }
+  };
 
   Slab() = default;
   Slab(const Slab&) = delete;
   Slab& operator=(const Slab&) = delete;
 
-  // The number of an entry that isn't in use; makes memory if it must, and may throw then.
+  // So many entries there can be at once from now on; O(chunks). May throw. The first call decides about the
+  // size of chunks: many enough that little is spare, few enough that their list stays in a cache line or two.
+  void set_most(std::size_t entries) {
+    if (cold_->directories.empty())
+      shift_ = static_cast<unsigned>(std::clamp(static_cast<int>(std::bit_width(entries)) - 4, 7, 12));
+    const std::size_t chunks = (entries >> shift_) + 1;
+    if (chunks <= cold_->chunks) return;
+    // Half as much again, so that a bound that creeps up doesn't copy the list each time.
+    const std::size_t room =
+        cold_->chunks == 0 ? chunks : std::max(chunks, cold_->chunks + cold_->chunks / 2);
+    Directory directory{ZeroedArray<std::atomic<std::byte*>>(room), ZeroedArray<std::atomic<Extra*>>(room)};
+    for (std::size_t i = 0; i < cold_->chunks; ++i) {
+      directory.chunks[i].store(chunks_.load()[i].load(std::memory_order_relaxed), std::memory_order_relaxed);
+      directory.extras[i].store(cold_->directories.back().extras[i].load(std::memory_order_relaxed),
+                                std::memory_order_relaxed);
+    }
+    cold_->directories.reserve(cold_->directories.size() + 1);
+    chunks_.store(directory.chunks.data(), std::memory_order_release);
+    if (extras_.load(std::memory_order_relaxed) != nullptr)
+      extras_.store(directory.extras.data(), std::memory_order_release);
+    cold_->directories.push_back(std::move(directory));  // the old ones stay: somebody may be reading them
+    cold_->chunks = room;
+  }
+
+  // The number of an entry that isn't in use (whose links are whatever they were); makes memory if it must, and may throw then.
   Id take() {
     if (free_ != 0) {
       const Id id = free_;
-      free_ = entry(id)->next_free();
+      free_ = at(id).links().next;
       return id;
     }
-    const auto [chunk, offset] = place(last_ + 1);
-    if (chunks_[chunk].entries.load(std::memory_order_relaxed) == nullptr) {
-      memory_.emplace_back(size_of(chunk));
-      chunks_[chunk].entries.store(memory_.back().data(), std::memory_order_release);
+    auto& chunk = chunks_.load(std::memory_order_relaxed)[last_ >> shift_];
+    if (chunk.load(std::memory_order_relaxed) == nullptr) {
+      cold_->memory.emplace_back((sizeof(Pair) + sizeof(Links) + sizeof(Mark)) << shift_);
+      chunk.store(cold_->memory.back().data(), std::memory_order_release);
     }
     return ++last_;
   }
   void give_back(Id id) {
-    entry(id)->set_next_free(free_);
+    at(id).links().next = free_;
     free_ = id;
   }
 
-  // Null for a number that was never taken, as far as this thread has seen.
-  Entry* entry(Id id) const {
-    const auto [chunk, offset] = place(id);
-    Entry* entries = chunks_[chunk].entries.load(std::memory_order_acquire);
-    return entries == nullptr ? nullptr : entries + offset;
+  WEIR_HOT Place at(Id id) const {
+    const unsigned shift = shift_;
+    return {chunks_.load(std::memory_order_acquire)[(id - 1) >> shift].load(std::memory_order_acquire),
+            (id - 1) & ((std::size_t{1} << shift) - 1), shift};
   }
   // Null: everything ordinary.
-  Extra* extra(Id id) const {
-    const auto [chunk, offset] = place(id);
-    Extra* extras = chunks_[chunk].extras.load(std::memory_order_acquire);
-    return extras == nullptr ? nullptr : extras + offset;
+  WEIR_HOT Extra* extra(Id id) const {
+    std::atomic<Extra*>* const directory = extras_.load(std::memory_order_acquire);
+    if (directory == nullptr) return nullptr;
+    Extra* chunk = directory[(id - 1) >> shift_].load(std::memory_order_acquire);
+    return chunk == nullptr ? nullptr : chunk + offset(id);
   }
   // Makes the column if it isn't there; may throw.
   Extra& want_extra(Id id) {
-    const auto [chunk, offset] = place(id);
-    if (chunks_[chunk].extras.load(std::memory_order_relaxed) == nullptr) {
-      extra_memory_.emplace_back(size_of(chunk));
-      chunks_[chunk].extras.store(extra_memory_.back().data(), std::memory_order_release);
+    if (extra(id) == nullptr) {
+      extras_.store(cold_->directories.back().extras.data(), std::memory_order_release);
+      cold_->extras.emplace_back(std::size_t{1} << shift_);
+      extras_.load(std::memory_order_relaxed)[(id - 1) >> shift_].store(cold_->extras.back().data(),
+                                                                        std::memory_order_release);
     }
     return *extra(id);
   }
@@ -70,34 +114,25 @@ class Slab {
   Id last() const { return last_; }  // the highest number ever taken
 
  private:
-  static constexpr unsigned kFirstBits = 6;  // the size of the first chunks
-  static constexpr unsigned kSplitBits = 2;  // chunks of the same size
-  static constexpr std::size_t kOctaves = 17;
-  static constexpr std::size_t kChunks = kOctaves
-                                         << kSplitBits;  // 2^25 entries, more than an index can number
-
-  struct Place {
-    std::size_t chunk, offset;
+  struct Directory {
+    ZeroedArray<std::atomic<std::byte*>> chunks;
+    ZeroedArray<std::atomic<Extra*>> extras;
   };
-  // As a floating-point number keeps an exponent and a few leading bits.
-  static Place place(Id id) {
-    const std::uint32_t at = id - 1 + (1U << (kFirstBits + kSplitBits));
-    const auto octave = static_cast<unsigned>(std::bit_width(at)) - (kFirstBits + kSplitBits + 1);
-    const unsigned leading = at >> (octave + kFirstBits);  // with its highest bit, which is the same for all
-    return {leading + (octave << kSplitBits) - (1U << kSplitBits), at & ((1U << (octave + kFirstBits)) - 1)};
-  }
-  static std::size_t size_of(std::size_t chunk) {
-    return std::size_t{1} << (kFirstBits + (chunk >> kSplitBits));
-  }
-
-  struct Chunk {
-    std::atomic<Entry*> entries{nullptr};
-    std::atomic<Extra*> extras{nullptr};
+  // What no look-up needs stays out of its cache line.
+  struct Cold {
+    std::size_t chunks = 0;
+    std::vector<Directory> directories;
+    std::vector<ZeroedArray<std::byte>> memory;
+    std::vector<ZeroedArray<Extra>> extras;
   };
-  std::array<Chunk, kChunks> chunks_;
-  std::vector<ZeroedArray<Entry>> memory_;
-  std::vector<ZeroedArray<Extra>> extra_memory_;
+
+  std::size_t offset(Id id) const { return (id - 1) & ((std::size_t{1} << shift_) - 1); }
+
+  std::atomic<std::atomic<std::byte*>*> chunks_{nullptr};
+  std::atomic<std::atomic<Extra*>*> extras_{nullptr};  // null while nobody wants one
+  unsigned shift_ = 7;
   Id free_ = 0, last_ = 0;
+  const std::unique_ptr<Cold> cold_ = std::make_unique<Cold>();
 };
 
 }  // namespace weir::cache::detail
