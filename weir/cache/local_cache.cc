@@ -3,9 +3,26 @@
 #include <algorithm>
 #include <bit>
 
+#include "weir/base/hash.h"
 #include "weir/base/random.h"
 
-namespace weir::cache::detail {
+namespace weir::cache {
+
+const char* name_of(Removal why) {
+  switch (why) {
+    case Removal::erased:
+      return "erased";
+    case Removal::replaced:
+      return "replaced";
+    case Removal::expired:
+      return "expired";
+    case Removal::evicted:
+      return "evicted";
+  }
+  return "?";
+}
+
+namespace detail {
 
 unsigned shards_for(const LocalCacheOptions& options) {
   constexpr unsigned kMost = 256, kMostByItself = 64;
@@ -19,7 +36,8 @@ unsigned shards_for(const LocalCacheOptions& options) {
 }
 
 std::uint64_t seed_for(const LocalCacheOptions& options) {
-  return options.seed != 0 ? options.seed : secure_random64();
+  // Mixed, since people give small numbers, and the hash wants a factor with bits everywhere.
+  return mix64(options.seed != 0 ? options.seed : secure_random64());
 }
 
 Nanos to_nanos(SteadyTime time) {
@@ -32,4 +50,5 @@ Nanos after(SteadyTime now, Duration wait) {
   return wait >= SteadyTime::max() - now ? kNoTime : to_nanos(now + wait);
 }
 
-}  // namespace weir::cache::detail
+}  // namespace detail
+}  // namespace weir::cache

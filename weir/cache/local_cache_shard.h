@@ -3,20 +3,19 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <atomic>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include "weir/base/clock.h"
+#include "weir/cache/brief_mutex.h"
+#include "weir/cache/cache_trash.h"
 #include "weir/cache/clock_policy.h"
 #include "weir/cache/frequency_sketch.h"
+#include "weir/cache/hot_path.h"
 #include "weir/cache/local_cache_types.h"
 #include "weir/cache/seq_gate.h"
 #include "weir/cache/slab.h"
@@ -37,7 +36,9 @@ constexpr bool reached(Nanos time, Nanos now) {
 struct Times {
   Nanos expires = kNoTime;
   Nanos refresh = kNoTime;
-  bool none() const { return expires == kNoTime && refresh == kNoTime; }
+  Nanos idle = kNoTime;
+  bool none() const { return expires == kNoTime && refresh == kNoTime && idle == kNoTime; }
+  bool over(Nanos now) const { return reached(expires, now) || reached(idle, now); }
 };
 
 // What look-ups read of an entry.
@@ -51,43 +52,20 @@ using CacheLinks = PolicyLinks<std::uint32_t>;
 // Zero: weight 1, no times.
 struct CacheExtra {
   std::atomic<Nanos> expires, refresh;
+  std::atomic<Nanos> idle;   // when it ends if nobody asks for it
   std::atomic<Nanos> retry;  // before this, somebody else is at refreshing it
   std::uint64_t more_weight;
 
   Times times() const {
-    return {expires.load(std::memory_order_relaxed), refresh.load(std::memory_order_relaxed)};
+    return {expires.load(std::memory_order_relaxed), refresh.load(std::memory_order_relaxed),
+            idle.load(std::memory_order_relaxed)};
   }
   void set(Times times) {
     expires.store(times.expires, std::memory_order_relaxed);
     refresh.store(times.refresh, std::memory_order_relaxed);
+    idle.store(times.idle, std::memory_order_relaxed);
     retry.store(kNoTime, std::memory_order_relaxed);
   }
-};
-
-// What was taken out of the cache. Usually a piece or two, so these need no memory of their own.
-template <class K, class V>
-class Trash {
- public:
-  // So that the next `add` can't throw.
-  void reserve() {
-    if (kKept && count_ >= few_.size()) more_.reserve(std::bit_ceil(more_.size() + 1));
-  }
-  void add(std::optional<K> key, V value) {
-    if (!kKept) return;
-    if (count_ < few_.size()) {
-      few_[count_].emplace(std::move(key), std::move(value));
-    } else {
-      more_.emplace_back(std::move(key), std::move(value));
-    }
-    ++count_;
-  }
-
- private:
-  static constexpr bool kKept = !std::is_trivially_destructible_v<K> || !std::is_trivially_destructible_v<V>;
-  using Piece = std::pair<std::optional<K>, V>;
-  std::size_t count_ = 0;
-  std::array<std::optional<Piece>, 2> few_;
-  std::vector<Piece> more_;
 };
 
 template <class K, class V>
@@ -95,56 +73,92 @@ class alignas(64) Shard {
  public:
   using Id = std::uint32_t;
   using Gate = typename Reading<K, V>::Gate;
+  using Mark = std::atomic<std::uint8_t>;
+  using Slots = Slab<CachePair<K, V>, CacheLinks, CacheExtra>;
+  using Place = typename Slots::Place;
   static constexpr bool kReadersCheck = Gate::kReadersCheck;
-
-  // What a reader sees of an entry.
-  struct Sight {
-    std::optional<V> value;
-    Times times;
-    std::atomic<std::uint8_t>* mark = nullptr;
-    CacheExtra* extra = nullptr;
-  };
+  static constexpr std::uint8_t kMostMarks = 3;  // the policy's
 
   Shard() : nodes_{*this}, policy_(nodes_, sketch_) {}
   Shard(const Shard&) = delete;
   Shard& operator=(const Shard&) = delete;
   ~Shard() {
     Trash<K, V> trash;
-    while (const Id id = policy_.first()) take_out(id, trash);
+    while (const Id id = policy_.first()) take_out(id, Removal::erased, trash);
   }
 
+  // What a reader of a SeqGate copies of an entry; to be believed only if the gate was `still`.
+  struct Glimpse {
+    std::optional<V> value;
+    CacheExtra* extra = nullptr;
+    Times times;
+    Mark* mark = nullptr;
+  };
   // Whether the key is here (dead or alive), and what of it. No lock, but for one time in many.
-  WEIR_HOT bool read(std::uint32_t hash, const K& key, Sight& sight) {
-    if constexpr (kReadersCheck) {
-      const std::uint32_t count = gate_.enter();
-      if (Gate::may_read(count)) [[likely]] {
-        const bool found = look_up(hash, key, sight);
-        if (gate_.still(count)) [[likely]]
-          return found;
-      }
-    } else if (prefetch(hash); gate_.enter()) [[likely]] {
-      const Leaving leaving;
-      return look_up(hash, key, sight);
+  WEIR_HOT bool glimpse(std::uint32_t hash, const K& key, Glimpse& seen)
+    requires kReadersCheck
+  {
+    const std::uint32_t count = gate_.enter();
+    if (Gate::may_read(count)) [[likely]] {
+      const bool found = look_up(hash, key, seen);
+      if (gate_.still(count)) [[likely]]
+        return found;
     }
     // Another object, so that the usual one may live in registers.
-    Sight late;
-    const bool found = read_beside_writers(hash, key, late);
-    sight = std::move(late);
+    Glimpse late;
+    const bool found = glimpse_beside_writers(hash, key, late);
+    seen = late;
     return found;
   }
+
+  // The path of a hit in its parts: where a key is that is easily found.
+  WEIR_HOT bool is_at_home(std::uint32_t hash, const K& key, Place& place) const {
+    return index_.is_at_home(hash, [&](Id id) WEIR_HOT_LAMBDA {
+      place = slab_.at(id);
+      if constexpr (kReadersCheck) {
+        return place.pair().key.copy() == key;
+      } else {
+        return place.pair().key.get() == key;
+      }
+    });
+  }
+  // And its value, to be believed if the answer is true.
+  WEIR_HOT bool copy_at_home(std::uint32_t hash, const K& key, Place& place, std::optional<V>& value) const
+    requires kReadersCheck
+  {
+    const std::uint32_t count = gate_.enter();
+    if (!is_at_home(hash, key, place) || !Gate::may_read(count)) [[unlikely]]
+      return false;
+    value = place.pair().value.copy();
+    return gate_.still(count);
+  }
+
+  // For readers of a ReaderGate: while it lasts, if it is true, nobody writes. Not to be nested.
+  class Reader {
+   public:
+    WEIR_HOT Reader(Shard& shard, unsigned slot) : slot_(slot), reads_(shard.gate_.enter(slot)) {}
+    WEIR_HOT ~Reader() {
+      if (reads_) Gate::leave(slot_);
+    }
+    Reader(const Reader&) = delete;
+    Reader& operator=(const Reader&) = delete;
+    explicit operator bool() const { return reads_; }
+
+   private:
+    const unsigned slot_;
+    const bool reads_;
+  };
 
   // Begins to fetch what a call for this key will look at, before it waits for a lock: it asks for memory and
   // believes nothing.
   WEIR_HOT void prefetch(std::uint32_t hash) const {
     const Id id = index_.guess(hash);
     if (id == 0) return;
-    const auto place = slab_.at(id);
-    if (!place) return;
-    __builtin_prefetch(&place.pair());
-    __builtin_prefetch(&place.mark());
+    __builtin_prefetch(&slab_.pair(id));
+    __builtin_prefetch(&slab_.mark(id));
   }
 
-  // All that follows under `mutex`.
+  // All that follows under `mutex`, or `find`, `value`, `extra` and `mark` while a Reader lasts.
 
   // Once, before anything else. `growth`: of the tables, when they are full.
   void set_up(std::uint64_t seed, std::size_t growth) {
@@ -154,7 +168,7 @@ class alignas(64) Shard {
   // The bound in weight. `most_entries`: that can ever fit; `now_entries`: to make ready for from the start.
   void set_budget(std::uint64_t budget, std::size_t most_entries, std::size_t now_entries) {
     budget_.store(budget, std::memory_order_relaxed);
-    most_entries_ = std::clamp<std::size_t>(most_entries, 1, SlotIndex::kMostIds);
+    most_entries_ = std::clamp<std::size_t>(most_entries, 1, Slots::kMostEntries - 1);
     slab_.set_most(most_entries_);
     if (now_entries > policy_entries_) size_policy(now_entries);
     policy_.set_capacity(budget, policy_entries_);
@@ -162,13 +176,13 @@ class alignas(64) Shard {
 
   void set_now(SteadyTime now) { now_ = to_nanos(now); }
 
-  Id find(std::uint32_t hash, const K& key) const {
-    return index_.find(hash, [&](Id id) { return slab_.at(id).pair().key.get() == key; });
+  WEIR_HOT Id find(std::uint32_t hash, const K& key) const {
+    return index_.find(hash, [&](Id id) WEIR_HOT_LAMBDA { return slab_.pair(id).key.get() == key; });
   }
 
   bool dead(Id id) const {
     const CacheExtra* extra = slab_.extra(id);
-    return extra != nullptr && reached(extra->expires.load(std::memory_order_relaxed), now_);
+    return extra != nullptr && extra->times().over(now_);
   }
   std::uint64_t weight(Id id) const {
     const CacheExtra* extra = slab_.extra(id);
@@ -179,9 +193,7 @@ class alignas(64) Shard {
   bool make_room(std::uint64_t weight, Trash<K, V>& trash) {
     if (weight > budget()) return false;
     while (policy_.weight() + weight > budget() || (weight > 0 && policy_.entries() >= most_entries_)) {
-      const Id victim = policy_.victim(weight);
-      count_out(victim);
-      take_out(victim, trash);
+      evict(policy_.victim(weight), trash);
     }
     return true;
   }
@@ -193,8 +205,7 @@ class alignas(64) Shard {
     while (policy_.weight() - before + weight > budget()) {
       const Id victim = policy_.victim(weight);
       if (victim == id) return false;
-      count_out(victim);
-      take_out(victim, trash);
+      evict(victim, trash);
     }
     return true;
   }
@@ -217,13 +228,13 @@ class alignas(64) Shard {
   // Room was made.
   void insert(Id id, std::uint32_t hash, K key, V value, std::uint64_t weight, Times times,
               PolicyChoice choice) {
-    const auto place = slab_.at(id);
-    place.links() = {.hash = hash};
-    place.mark().store(0, std::memory_order_relaxed);
+    slab_.links(id) = {.hash = hash};
+    slab_.mark(id).store(0, std::memory_order_relaxed);
+    auto& pair = slab_.pair(id);
     {
       const Writing writing(gate_);
-      place.pair().key.construct(std::move(key));
-      place.pair().value.construct(std::move(value));
+      pair.key.construct(std::move(key));
+      pair.value.construct(std::move(value));
       if (CacheExtra* extra = slab_.extra(id)) {
         extra->set(times);
         extra->more_weight = weight - 1;
@@ -236,69 +247,91 @@ class alignas(64) Shard {
     publish();
   }
 
+  // The path of a write that finds its key, in a shard whose entries are all ordinary: as `replace`, but the old
+  // value is swapped out. False, and nothing is done, for everything else.
+  WEIR_HOT bool replace_quickly(std::uint32_t hash, const K& key, V& value) {
+    Place place;
+    if (!slab_.all_ordinary() || index_.growing() || !is_at_home(hash, key, place)) [[unlikely]]
+      return false;
+    {
+      const Writing writing(gate_);
+      place.pair().value.swap(value);
+    }
+    raise_mark(place.mark());
+    ++stats.puts;
+    return true;
+  }
+
   // A new value in the place of the old one, which counts as a use. False, and nothing is done, when the weight
   // doesn't fit without evicting: then `value` still is the caller's. Without times, those that were go on. May
   // throw.
   bool replace(Id id, V& value, std::uint64_t weight, std::optional<Times> times, Trash<K, V>& trash) {
     const std::uint64_t before = this->weight(id);
     if (policy_.weight() - before + weight > budget()) return false;
-    trash.reserve();
+    auto& pair = slab_.pair(id);
+    std::optional<K> key = trash.prepare(pair.key);
     if (weight != 1 || (times && !times->none())) slab_.want_extra(id);
-    const auto place = slab_.at(id);
     if (weight != before) policy_.reweigh(id, before, weight);
     {
       const Writing writing(gate_);
       index_.step(hash_of());
-      V old = place.pair().value.take();
-      place.pair().value.construct(std::move(value));
+      V old = pair.value.take();
+      pair.value.construct(std::move(value));
       if (CacheExtra* extra = slab_.extra(id)) {
         if (times) extra->set(*times);
         extra->more_weight = weight - 1;
       }
-      trash.add(std::nullopt, std::move(old));
+      trash.add(std::move(key), std::move(old), Removal::replaced);
     }
-    raise_mark(place.mark());
-    publish();
+    raise_mark(slab_.mark(id));
+    if (weight != before) publish();
     return true;
   }
 
-  void take_out(Id id, Trash<K, V>& trash) {
+  void take_out(Id id, Removal why, Trash<K, V>& trash) {
     trash.reserve();
-    auto& pair = slab_.at(id).pair();
+    auto& pair = slab_.pair(id);
     policy_.remove(id);
     {
       const Writing writing(gate_);
-      index_.erase(slab_.at(id).links().hash, id, hash_of());
+      index_.step(hash_of());
+      index_.erase(slab_.links(id).hash, id);
       K key = pair.key.take();
       V value = pair.value.take();
-      trash.add(std::move(key), std::move(value));
+      trash.add(std::move(key), std::move(value), why);
     }
     slab_.give_back(id);
     publish();
   }
-  // Counts it as expired or evicted, before it is taken out.
-  void count_out(Id id) { ++(dead(id) ? stats.expirations : stats.evictions); }
+  // Takes out, and counts, what is dead or has to go for room.
+  void evict(Id id, Trash<K, V>& trash) {
+    const bool expired = dead(id);
+    ++(expired ? stats.expirations : stats.evictions);
+    take_out(id, expired ? Removal::expired : Removal::evicted, trash);
+  }
 
   // Looks at the next `most` places for dead entries.
   void sweep(int most, Trash<K, V>& trash) {
-    for (; most > 0 && slab_.last() != 0; --most) {
-      sweeper_ = sweeper_ >= slab_.last() ? 1 : sweeper_ + 1;
-      if (slab_.at(sweeper_).links().queue == Queue::none || !dead(sweeper_)) continue;
-      count_out(sweeper_);
-      take_out(sweeper_, trash);
+    for (; most > 0 && slab_.taken() != 0; --most) {
+      sweeper_ = sweeper_ >= slab_.taken() ? 1 : sweeper_ + 1;
+      const Id id = slab_.nth(sweeper_);
+      if (slab_.links(id).queue != Queue::none && dead(id)) evict(id, trash);
     }
   }
 
   // Raises the mark if it can be; whether it could.
-  static bool raise_mark(std::atomic<std::uint8_t>& marks) {
+  WEIR_HOT static bool raise_mark(Mark& marks) {
     const std::uint8_t mark = marks.load(std::memory_order_relaxed);
-    if (mark >= Policy::kMostMarks) return false;
+    if (mark >= kMostMarks) return false;
     marks.store(mark + 1, std::memory_order_relaxed);
     return true;
   }
 
-  const CachePair<K, V>& pair(Id id) const { return slab_.at(id).pair(); }
-  CacheExtra* extra(Id id) { return slab_.extra(id); }
+  // References to what lies in the entry, or copies of plain values.
+  decltype(auto) key(Id id) const { return slab_.pair(id).key.get(); }
+  decltype(auto) value(Id id) const { return slab_.pair(id).value.get(); }
+  CacheExtra* extra(Id id) const { return slab_.extra(id); }
+  Mark& mark(Id id) const { return slab_.mark(id); }
   Id first() const { return policy_.first(); }
   Id next(Id id) const { return policy_.next(id); }
   std::uint64_t budget() const { return budget_.load(std::memory_order_relaxed); }
@@ -314,35 +347,34 @@ class alignas(64) Shard {
                                     static_cast<double>(used));
   }
 
-  // What readers look at has a cache line to itself.
+  // What readers look at shares a cache line with the lock, which writers take before they change that.
+  BriefMutex mutex;
+
  private:
   Gate gate_;
   SlotIndex index_;
-  Slab<CachePair<K, V>, CacheLinks, CacheExtra> slab_;
+  Slots slab_;
 
  public:
-  alignas(64) std::mutex mutex;
-  LocalCacheStats stats;  // of writers
+  alignas(64) LocalCacheStats stats;  // of writers
 
  private:
-  static constexpr int kTries = 64;  // reads beside a writer before the reader queues for the mutex
+  static constexpr int kTries = 64;  // reads beside a writer before the reader waits for the mutex
 
   struct Nodes {
     using Id = std::uint32_t;
     Shard& shard;
-    CacheLinks& links(Id id) const { return shard.slab_.at(id).links(); }
+    CacheLinks& links(Id id) const { return shard.slab_.links(id); }
     std::uint64_t weight(Id id) const { return shard.weight(id); }
-    unsigned mark(Id id) const { return shard.slab_.at(id).mark().load(std::memory_order_relaxed); }
+    unsigned mark(Id id) const { return shard.slab_.mark(id).load(std::memory_order_relaxed); }
     void set_mark(Id id, unsigned mark) const {
-      shard.slab_.at(id).mark().store(static_cast<std::uint8_t>(mark), std::memory_order_relaxed);
+      shard.slab_.mark(id).store(static_cast<std::uint8_t>(mark), std::memory_order_relaxed);
     }
     bool dead(Id id) const { return shard.dead(id); }
   };
   using Policy = ClockPolicy<Nodes, FrequencySketch>;
+  static_assert(kMostMarks == Policy::kMostMarks);
 
-  struct Leaving {
-    ~Leaving() { ReaderGate::leave(); }
-  };
   struct Writing {
     explicit Writing(Gate& gate) : gate_(gate) { gate_.begin_write(); }
     ~Writing() { gate_.end_write(); }
@@ -352,40 +384,30 @@ class alignas(64) Shard {
   };
 
   auto hash_of() const {
-    return [this](Id id) { return slab_.at(id).links().hash; };
+    return [this](Id id) { return slab_.links(id).hash; };
   }
 
   // When the first attempt met a writer.
-  [[gnu::noinline]] bool read_beside_writers(std::uint32_t hash, const K& key, Sight& sight) {
-    if constexpr (kReadersCheck) {
-      for (int tries = 0; tries < kTries; ++tries) {
-        const std::uint32_t count = gate_.enter();
-        if (!Gate::may_read(count)) continue;
-        const bool found = look_up(hash, key, sight);
-        if (gate_.still(count)) return found;
-      }
+  WEIR_COLD bool glimpse_beside_writers(std::uint32_t hash, const K& key, Glimpse& seen) {
+    for (int tries = 0; tries < kTries; ++tries) {
+      const std::uint32_t count = gate_.enter();
+      if (!Gate::may_read(count)) continue;
+      const bool found = look_up(hash, key, seen);
+      if (gate_.still(count)) return found;
     }
     const std::lock_guard lock(mutex);
-    return look_up(hash, key, sight);
+    return look_up(hash, key, seen);
   }
 
-  WEIR_HOT bool look_up(std::uint32_t hash, const K& key, Sight& sight) const {
-    const CachePair<K, V>* pair = nullptr;
-    const Id id = index_.find(hash, [&](Id candidate) WEIR_HOT_LAMBDA {
-      const auto place = slab_.at(candidate);
-      if (kReadersCheck && !place) return false;
-      pair = &place.pair();
-      sight.mark = &place.mark();
-      if constexpr (kReadersCheck) {
-        return pair->key.copy() == key;
-      } else {
-        return pair->key.get() == key;
-      }
-    });
+  WEIR_HOT bool look_up(std::uint32_t hash, const K& key, Glimpse& seen) const {
+    const Id id = index_.find(
+        hash, [&](Id candidate) WEIR_HOT_LAMBDA { return slab_.pair(candidate).key.copy() == key; });
     if (id == 0) return false;
-    sight.value.emplace(pair->value.copy());
-    sight.extra = slab_.extra(id);
-    sight.times = sight.extra == nullptr ? Times{} : sight.extra->times();
+    seen.value.emplace(slab_.pair(id).value.copy());
+    seen.mark = &slab_.mark(id);
+    seen.extra = slab_.extra(id);
+    if (seen.extra != nullptr) [[unlikely]]
+      seen.times = seen.extra->times();
     return true;
   }
 
@@ -412,7 +434,7 @@ class alignas(64) Shard {
   Policy policy_;
   std::size_t policy_entries_ = 0, growth_ = 2;
   std::size_t most_entries_ = 1;
-  Id sweeper_ = 0;
+  std::uint32_t sweeper_ = 0;
   Nanos now_ = kNoTime + 1;
   std::atomic<std::uint64_t> budget_{0}, used_{0};
   std::atomic<std::size_t> size_{0};

@@ -22,9 +22,45 @@ enum class Bound : std::uint8_t {
 struct LocalCacheOptions {
   std::size_t capacity = std::size_t{16} << 20;  // see `bound`
   Bound bound = Bound::bytes;
-  unsigned shards = 0;                    // at most 256, rounded up to a power of two; 0: by the capacity
+  unsigned shards = 0;  // at most 256, rounded up to a power of two; 0: by the capacity
+  // An entry ends when nobody asked for it for so long (to a sixteenth); kNever: it doesn't.
+  Duration idle = kNever;
   const Clock* clock = &Clock::system();  // must outlive the cache
   std::uint64_t seed = 0;                 // of the hash; 0: a secret one
+};
+
+// Why an entry left.
+enum class Removal : std::uint8_t {
+  erased,    // by erase, erase_if, clear, or a put or update that can't be kept
+  replaced,  // by a new value
+  expired,   // its time was over
+  evicted,   // for room
+};
+const char* name_of(Removal why);
+
+// Told of what left: after the locks are let go, by the thread whose call took it out, so in no order between
+// threads. It may call the cache. It must not throw. Not told of what is there when the cache goes.
+template <class K, class Stored>
+using RemovalListener = std::function<void(const K&, const Stored&, Removal)>;
+
+template <class K, class Stored>
+struct LocalCacheHooks {
+  // The weight of an entry that is put without one; see LocalCache::put.
+  std::function<std::size_t(const K&, const Stored&)> weigher{};
+  RemovalListener<K, Stored> removed{};
+};
+
+// How long a value is kept.
+struct Keep {
+  Duration ttl = kNever;            // after that nobody sees it; zero or less: it isn't kept at all
+  Duration refresh_after = kNever;  // from then on `look` asks one reader at a time for a refresh
+};
+
+// What a walk over the entries sees of one.
+struct EntryInfo {
+  std::size_t weight;             // as it was given
+  std::optional<Duration> left;   // of its TTL; none: it has none
+  std::optional<Duration> fresh;  // until it is to be refreshed, below zero if that is due; none: never
 };
 
 namespace detail {

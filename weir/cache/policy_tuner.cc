@@ -12,8 +12,8 @@ ShadowCache::ShadowCache(std::size_t capacity, PolicyChoice choice, FrequencySke
     : capacity_(std::clamp<std::size_t>(capacity, 1, kMostEntries)),
       nodes_{std::make_unique<Node[]>(capacity_ + 1)},
       frequency_{frequency},
-      index_(std::make_unique<Id[]>(std::bit_ceil(capacity_ + capacity_ / 3 + 1))),
-      index_mask_(std::bit_ceil(capacity_ + capacity_ / 3 + 1) - 1),
+      index_(std::make_unique<Id[]>(std::bit_ceil(capacity_ + capacity_ / 4 + 1))),
+      index_mask_(std::bit_ceil(capacity_ + capacity_ / 4 + 1) - 1),
       policy_(nodes_, frequency_) {
   policy_.set_seed(seed);
   policy_.set_capacity(capacity_, capacity_);

@@ -72,6 +72,11 @@ class AtomicCell {
   }
   T take() { return copy(); }
   T get() const { return copy(); }  // for the writer
+  void swap(T& other) {
+    const T mine = copy();
+    assign(other);
+    other = mine;
+  }
 
  private:
   std::array<std::atomic<Word>, kWords> words_;
@@ -85,7 +90,6 @@ class PlainCell {
   void construct(U&& value) {
     std::construct_at(at(), std::forward<U>(value));
   }
-  void assign(T value) { *at() = std::move(value); }
   T copy() const { return get(); }
   T take() {
     T value = std::move(*at());
@@ -93,6 +97,7 @@ class PlainCell {
     return value;
   }
   const T& get() const { return *std::launder(reinterpret_cast<const T*>(bytes_)); }
+  void swap(T& other) { std::swap(*at(), other); }
 
  private:
   T* at() { return std::launder(reinterpret_cast<T*>(bytes_)); }

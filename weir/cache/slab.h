@@ -1,9 +1,9 @@
 // Slab: the entries of a shard, by number; they never move, and their memory stays until the shard goes.
 //
 // In chunks, so that growing never copies. A chunk is three columns: what look-ups read (key and value), so that
-// as many of them as can be share a cache line; the policy's links; and a byte for the mark. What only some caches need of an entry (weight, times) is a second
-// column that is allocated for the chunks where it is needed; zero means the ordinary. One writer at a time;
-// entries may be looked at beside it.
+// as many of them as can be share a cache line; the policy's links; and a byte for the mark, before them. What
+// only some caches need of an entry (weight, times) is a column of its own that is allocated for the chunks where
+// it is needed; zero means the ordinary. One writer at a time; entries may be looked at beside it.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "weir/cache/place_group.h"
+#include "weir/cache/hot_path.h"
 #include "weir/cache/zeroed_array.h"
 
 namespace weir::cache::detail {
@@ -23,33 +23,22 @@ namespace weir::cache::detail {
 template <class Pair, class Links, class Extra>
 class Slab {
  public:
-  using Id = std::uint32_t;  // from 1; 0 is nobody
-
+  // The number of the chunk, then twelve bits of place in the chunk, which may be smaller than that. 0 is nobody.
+  using Id = std::uint32_t;
   using Mark = std::atomic<std::uint8_t>;
-
-  // Where things of one entry are; null for a number that was never taken, as far as this thread has seen.
-  struct Place {
-    std::byte* chunk;
-    std::size_t offset;
-    unsigned shift;
-
-    explicit operator bool() const { return chunk != nullptr; }
-    Pair& pair() const { return reinterpret_cast<Pair*>(chunk)[offset]; }
-    Links& links() const { return reinterpret_cast<Links*>(chunk + (sizeof(Pair) << shift))[offset]; }
-    Mark& mark() const {
-      return reinterpret_cast<Mark*>(chunk + ((sizeof(Pair) + sizeof(Links)) << shift))[offset];
-    }
-  };
+  static constexpr std::size_t kMostEntries = std::size_t{1} << 24;
 
   Slab() = default;
   Slab(const Slab&) = delete;
   Slab& operator=(const Slab&) = delete;
 
-  // So many entries there can be at once from now on; O(chunks). May throw. The first call decides about the
-  // size of chunks: many enough that little is spare, few enough that their list stays in a cache line or two.
+  // So many entries there can be at once from now on, at most kMostEntries; O(chunks). May throw. The first call
+  // decides about the size of chunks: many enough that little is spare, few enough that their list stays in a
+  // cache line or two.
   void set_most(std::size_t entries) {
     if (cold_->directories.empty())
-      shift_ = static_cast<unsigned>(std::clamp(static_cast<int>(std::bit_width(entries)) - 4, 7, 12));
+      shift_ =
+          static_cast<unsigned>(std::clamp(static_cast<int>(std::bit_width(entries)) - 4, 7, kPlaceBits));
     const std::size_t chunks = (entries >> shift_) + 1;
     if (chunks <= cold_->chunks) return;
     // Half as much again, so that a bound that creeps up doesn't copy the list each time.
@@ -69,51 +58,73 @@ class Slab {
     cold_->chunks = room;
   }
 
-  // The number of an entry that isn't in use (whose links are whatever they were); makes memory if it must, and may throw then.
+  // The number of an entry that isn't in use (whose links are whatever they were); makes memory if it must, and
+  // may throw then.
   Id take() {
     if (free_ != 0) {
       const Id id = free_;
-      free_ = at(id).links().next;
+      free_ = links(id).next;
       return id;
     }
-    auto& chunk = chunks_.load(std::memory_order_relaxed)[last_ >> shift_];
+    auto& chunk = chunks_.load(std::memory_order_relaxed)[(taken_ + 1) >> shift_];
     if (chunk.load(std::memory_order_relaxed) == nullptr) {
-      cold_->memory.emplace_back((sizeof(Pair) + sizeof(Links) + sizeof(Mark)) << shift_);
-      chunk.store(cold_->memory.back().data(), std::memory_order_release);
+      cold_->memory.emplace_back(marks_bytes() + ((sizeof(Pair) + sizeof(Links)) << shift_));
+      chunk.store(cold_->memory.back().data() + marks_bytes(), std::memory_order_release);
     }
-    return ++last_;
+    return nth(++taken_);
   }
   void give_back(Id id) {
-    at(id).links().next = free_;
+    links(id).next = free_;
     free_ = id;
   }
 
+  // Where things of one entry are.
+  struct Place {
+    std::byte* chunk;
+    std::size_t at;
+
+    WEIR_HOT Pair& pair() const { return reinterpret_cast<Pair*>(chunk)[at]; }
+    // Marks grow downwards from the pairs, so that their place doesn't depend on the chunk's size.
+    WEIR_HOT Mark& mark() const {
+      return *(reinterpret_cast<Mark*>(chunk) - 1 - static_cast<std::ptrdiff_t>(at));
+    }
+  };
+  // Of a number that was taken; who has it by SlotBucket::id sees its chunk.
   WEIR_HOT Place at(Id id) const {
-    const unsigned shift = shift_;
-    return {chunks_.load(std::memory_order_acquire)[(id - 1) >> shift].load(std::memory_order_acquire),
-            (id - 1) & ((std::size_t{1} << shift) - 1), shift};
+    return {chunks_.load(std::memory_order_acquire)[id >> kPlaceBits].load(std::memory_order_acquire),
+            place(id)};
   }
+  WEIR_HOT Pair& pair(Id id) const { return at(id).pair(); }
+  WEIR_HOT Mark& mark(Id id) const { return at(id).mark(); }
+  Links& links(Id id) const {
+    return reinterpret_cast<Links*>(at(id).chunk + (sizeof(Pair) << shift_))[place(id)];
+  }
+  bool all_ordinary() const { return extras_.load(std::memory_order_relaxed) == nullptr; }
   // Null: everything ordinary.
   WEIR_HOT Extra* extra(Id id) const {
     std::atomic<Extra*>* const directory = extras_.load(std::memory_order_acquire);
     if (directory == nullptr) return nullptr;
-    Extra* chunk = directory[(id - 1) >> shift_].load(std::memory_order_acquire);
-    return chunk == nullptr ? nullptr : chunk + offset(id);
+    Extra* const column = directory[id >> kPlaceBits].load(std::memory_order_acquire);
+    return column == nullptr ? nullptr : column + place(id);
   }
   // Makes the column if it isn't there; may throw.
   Extra& want_extra(Id id) {
     if (extra(id) == nullptr) {
-      extras_.store(cold_->directories.back().extras.data(), std::memory_order_release);
       cold_->extras.emplace_back(std::size_t{1} << shift_);
-      extras_.load(std::memory_order_relaxed)[(id - 1) >> shift_].store(cold_->extras.back().data(),
-                                                                        std::memory_order_release);
+      cold_->directories.back().extras[id >> kPlaceBits].store(cold_->extras.back().data(),
+                                                               std::memory_order_release);
+      extras_.store(cold_->directories.back().extras.data(), std::memory_order_release);
     }
     return *extra(id);
   }
 
-  Id last() const { return last_; }  // the highest number ever taken
+  // Numbers that were ever taken: nth(1) .. nth(taken()).
+  std::uint32_t taken() const { return taken_; }
+  Id nth(std::uint32_t n) const { return (n >> shift_) << kPlaceBits | (n & ((1U << shift_) - 1)); }
 
  private:
+  static constexpr int kPlaceBits = 12;
+
   struct Directory {
     ZeroedArray<std::atomic<std::byte*>> chunks;
     ZeroedArray<std::atomic<Extra*>> extras;
@@ -126,12 +137,14 @@ class Slab {
     std::vector<ZeroedArray<Extra>> extras;
   };
 
-  std::size_t offset(Id id) const { return (id - 1) & ((std::size_t{1} << shift_) - 1); }
+  static std::size_t place(Id id) { return id & ((1U << kPlaceBits) - 1); }
+  std::size_t marks_bytes() const { return std::size_t{1} << shift_; }  // at least 128, so pairs are aligned
 
   std::atomic<std::atomic<std::byte*>*> chunks_{nullptr};
   std::atomic<std::atomic<Extra*>*> extras_{nullptr};  // null while nobody wants one
   unsigned shift_ = 7;
-  Id free_ = 0, last_ = 0;
+  Id free_ = 0;
+  std::uint32_t taken_ = 0;
   const std::unique_ptr<Cold> cold_ = std::make_unique<Cold>();
 };
 

@@ -44,7 +44,7 @@ void run_index(std::uint64_t seed, std::size_t growth) {
     } else {
       auto at = model.lower_bound(static_cast<std::uint32_t>(random.below(last)));
       if (at == model.end()) at = model.begin();
-      index.erase(at->second, at->first, hash_of);
+      index.erase(at->second, at->first);
       free.push_back(at->first);
       const std::uint32_t gone = at->first, hash = at->second;
       model.erase(at);
@@ -78,12 +78,12 @@ TEST(SlotIndex, NeverGrowsBeyondWhatCanBeThere) {
     index.step(hash_of);
     index.insert(hashes.back(), id);
   }
-  // Four bytes at a load of three quarters, and the outgrown ones.
-  EXPECT_LT(index.memory_bytes(), 10'000U * 4 * 4 / 3 * 4 / 3 + 500);
+  // A line for twelve at a load of thirteen sixteenths, and the outgrown ones.
+  EXPECT_LT(index.memory_bytes(), 10'000U * 64 / 12 * 16 / 13 * 4 / 3 + 1000);
 }
 
 struct Thing {
-  std::uint64_t key, value;
+  std::uint64_t key = 0, value = 0;
 };
 struct Linked {
   std::uint32_t next, previous;
@@ -92,57 +92,88 @@ struct More {
   std::uint64_t what;
 };
 
-TEST(PlaceGroup, ComparesEightAtOnce) {
+TEST(SlotBucket, ComparesAllTagsAtOnce) {
   const std::uint64_t seed = secure_random64();
   SCOPED_TRACE(seed);
   Random random(seed);
   for (int round = 0; round < 10'000; ++round) {
-    std::array<std::atomic<std::uint32_t>, kPlacesCompared> places;
-    for (auto& place : places)
-      place = random.below(8) == 0 ? 0 : static_cast<std::uint32_t>(random.below(3) << 24 | random.below(3));
-    const auto bits = static_cast<std::uint32_t>(random.below(3) << 24);
-    const PlaceGroup group(places.data());
-    const unsigned same = group.same(bits, 0xff000000);
-    bool free = false;
-    for (unsigned i = 0; i < kPlacesCompared; ++i) {
-      ASSERT_EQ(same >> i & 1, static_cast<unsigned>((places[i] & 0xff000000) == bits));
-      free = free || places[i] == 0;
+    SlotBucket bucket{};
+    bucket.pass(static_cast<std::uint32_t>(random.below(3) * 0x01010101));  // looks like tags, and is none
+    std::array<std::uint8_t, SlotBucket::kSlots> tags{};
+    for (unsigned slot = 0; slot < SlotBucket::kSlots; ++slot) {
+      tags[slot] = static_cast<std::uint8_t>(random.below(3));
+      if (tags[slot] != SlotBucket::kFree) bucket.put(slot, tags[slot], slot + 1);
     }
-    ASSERT_EQ(same >> kPlacesCompared, 0U);
-    ASSERT_EQ(group.has_free(), free);
+    const auto wanted = static_cast<std::uint8_t>(random.below(3));
+    const unsigned same = bucket.with_tag(wanted);
+    for (unsigned slot = 0; slot < SlotBucket::kSlots; ++slot)
+      ASSERT_EQ(same >> slot & 1, static_cast<unsigned>(tags[slot] == wanted));
+    ASSERT_EQ(same >> SlotBucket::kSlots, 0U);
   }
+}
+
+// What went past a full bucket and left again must not make every later search walk on.
+TEST(SlotBucket, SearchesEndWhereNobodyWentPast) {
+  SlotIndex index;
+  std::vector<std::uint32_t> hashes{0};
+  const auto hash_of = [&](std::uint32_t id) { return hashes[id]; };
+  index.reserve();
+  index.grow(SlotIndex::table_for(100), hash_of);
+  for (std::uint32_t id = 1; id <= 30; ++id) {  // all of one bucket
+    hashes.push_back(id);
+    index.insert(id, id);
+  }
+  for (std::uint32_t id = 1; id <= 30; ++id)
+    EXPECT_EQ(index.find(id, [&](std::uint32_t found) { return found == id; }), id);
+  for (std::uint32_t id = 30; id > 12; --id) index.erase(id, id);
+  int looked = 0;
+  const std::uint32_t wanted = 5;
+  EXPECT_EQ(index.find(wanted,
+                       [&](std::uint32_t) {
+                         ++looked;
+                         return false;
+                       }),
+            0U);
+  EXPECT_EQ(looked, 1);
 }
 
 TEST(Slab, GivesEachNumberItsOwnPlace) {
   Slab<Thing, Linked, More> slab;
   slab.set_most(9'000);
-  EXPECT_FALSE(slab.at(1));
   std::set<const void*> places;
-  for (std::uint32_t id = 1; id <= 10'000; ++id) {
-    if (id == 8'000) slab.set_most(10'001);
-    ASSERT_EQ(slab.take(), id);
+  std::vector<std::uint32_t> ids{0};
+  for (std::uint32_t n = 1; n <= 10'000; ++n) {
+    if (n == 8'000) slab.set_most(10'001);
+    const std::uint32_t id = slab.take();
+    ids.push_back(id);
+    ASSERT_EQ(slab.taken(), n);
+    ASSERT_EQ(slab.nth(n), id);
+    ASSERT_NE(id, 0U);
     const auto place = slab.at(id);
-    ASSERT_TRUE(places.insert(&place.pair()).second && places.insert(&place.links()).second &&
+    ASSERT_TRUE(places.insert(&place.pair()).second && places.insert(&slab.links(id)).second &&
                 places.insert(&place.mark()).second);
-    place.pair() = {id, ~id};
-    place.links() = {id, ~id};
-    place.mark() = static_cast<std::uint8_t>(id);
+    place.pair() = {n, ~n};
+    slab.links(id) = {n, ~n};
+    place.mark() = static_cast<std::uint8_t>(n);
   }
-  for (std::uint32_t id = 1; id <= 10'000; ++id) {
-    ASSERT_EQ(slab.at(id).pair().key, id);
-    ASSERT_EQ(slab.at(id).links().next, id);
-    ASSERT_EQ(slab.at(id).mark(), static_cast<std::uint8_t>(id));
+  for (std::uint32_t n = 1; n <= 10'000; ++n) {
+    ASSERT_EQ(slab.pair(ids[n]).key, n);
+    ASSERT_EQ(slab.links(ids[n]).next, n);
+    ASSERT_EQ(slab.mark(ids[n]), static_cast<std::uint8_t>(n));
   }
-  EXPECT_EQ(slab.extra(5000), nullptr);
-  slab.want_extra(5000).what = 7;
-  EXPECT_EQ(slab.extra(5000)->what, 7U);
-  EXPECT_EQ(slab.extra(4999)->what, 0U);
-  EXPECT_EQ(slab.extra(1), nullptr);
-  slab.give_back(17);
-  slab.give_back(9000);
-  EXPECT_EQ(slab.take(), 9000U);
-  EXPECT_EQ(slab.take(), 17U);
-  EXPECT_EQ(slab.take(), 10'001U);
+  EXPECT_TRUE(slab.all_ordinary());
+  EXPECT_EQ(slab.extra(ids[5000]), nullptr);
+  slab.want_extra(ids[5000]).what = 7;
+  EXPECT_FALSE(slab.all_ordinary());
+  EXPECT_EQ(slab.extra(ids[5000])->what, 7U);
+  EXPECT_EQ(slab.extra(ids[4999])->what, 0U);
+  EXPECT_EQ(slab.extra(ids[1]), nullptr);
+  slab.give_back(ids[17]);
+  slab.give_back(ids[9000]);
+  EXPECT_EQ(slab.take(), ids[9000]);
+  EXPECT_EQ(slab.take(), ids[17]);
+  EXPECT_EQ(slab.taken(), 10'000U);
+  EXPECT_EQ(slab.take(), slab.nth(10'001));
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "weir/cache/hot_path.h"
 #include "weir/cache/zeroed_array.h"
 
 namespace weir::cache::detail {
@@ -24,6 +25,8 @@ class ThreadSlot {
 
   // This thread's slot: 0 .. kSlots - 1 are no other living thread's. A nanosecond.
   static unsigned mine() { return mine_ != kUnset ? mine_ : take(); }
+  // The same, if the thread has one already: else kShared or more.
+  static unsigned mine_if_any() { return mine_; }
   // No thread ever had a slot from here on.
   static unsigned end() { return end_.load(std::memory_order_seq_cst); }
 
@@ -31,7 +34,7 @@ class ThreadSlot {
   friend struct SlotReturner;
   static constexpr unsigned kUnset = ~0U;
   static unsigned take();
-  static thread_local constinit unsigned mine_;
+  WEIR_INITIAL_EXEC static thread_local constinit unsigned mine_;
   static std::atomic<unsigned> end_;
 };
 
@@ -44,12 +47,13 @@ class ReadCounters {
 
   void add(std::size_t kind) {
     const unsigned slot = ThreadSlot::mine();
+    if (slot != ThreadSlot::kShared) return add_own(slot, kind);
+    lines_[slot].sums[kind].fetch_add(1, std::memory_order_relaxed);
+  }
+  // The same for a thread that has the slot.
+  void add_own(unsigned slot, std::size_t kind) {
     auto& sum = lines_[slot].sums[kind];
-    if (slot == ThreadSlot::kShared) {
-      sum.fetch_add(1, std::memory_order_relaxed);
-    } else {
-      sum.store(sum.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    }
+    sum.store(sum.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
   std::uint64_t total(std::size_t kind) const {
     std::uint64_t total = 0;
@@ -69,18 +73,19 @@ class ReaderGate {
  public:
   static constexpr bool kReadersCheck = false;
 
-  // Whether this thread may read now; then it must call `leave`. When not, it takes the writers' mutex. Must
-  // not be nested, in the same gate or another.
-  bool enter() {
-    const unsigned slot = ThreadSlot::mine();
-    if (slot == ThreadSlot::kShared) return false;
+  // Whether this thread, which has this slot, may read now; then it must call `leave`. When not, and when it has
+  // none, it takes the writers' mutex. Must not be nested, in the same gate or another.
+  WEIR_HOT bool enter(unsigned slot) {
+    if (slot >= ThreadSlot::kSlots) [[unlikely]]
+      return false;
     auto& reading = reading_[slot].gate;
     reading.store(this, std::memory_order_seq_cst);
-    if (!writing_.load(std::memory_order_seq_cst)) return true;
+    if (!writing_.load(std::memory_order_seq_cst)) [[likely]]
+      return true;
     reading.store(nullptr, std::memory_order_release);
     return false;
   }
-  static void leave() { reading_[ThreadSlot::mine()].gate.store(nullptr, std::memory_order_release); }
+  WEIR_HOT static void leave(unsigned slot) { reading_[slot].gate.store(nullptr, std::memory_order_release); }
 
   // Under the writers' mutex: returns when nobody reads, and nobody will until `end_write`. O(threads); waits
   // for the reads that are under way.

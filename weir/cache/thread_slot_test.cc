@@ -65,9 +65,9 @@ TEST(ReaderGateConcurrency, KeepsReadersAndTheWriterApart) {
   for (int t = 0; t < 2; ++t)
     threads.emplace_back([&] {
       while (!stop) {
-        if (gate.enter()) {
+        if (gate.enter(ThreadSlot::mine())) {
           EXPECT_EQ(a, b);
-          ReaderGate::leave();
+          ReaderGate::leave(ThreadSlot::mine());
         } else {
           const std::lock_guard lock(writers);
           EXPECT_EQ(a, b);

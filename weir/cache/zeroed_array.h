@@ -1,4 +1,5 @@
-// ZeroedArray: memory that begins as zeros, aligned to cache lines, and costs nothing until it is touched.
+// ZeroedArray: memory that begins as zeros, aligned to cache lines unless it is small, and costs nothing until it is
+// touched.
 #pragma once
 
 #include <cstddef>
@@ -23,11 +24,14 @@ class ZeroedArray {
   explicit ZeroedArray(std::size_t size) : size_(size) {
     if (size == 0) return;
     if (size > (SIZE_MAX - kLine) / sizeof(T)) throw std::bad_alloc();
-    memory_ = std::calloc(1, size * sizeof(T) + kLine);
+    const std::size_t bytes = size * sizeof(T);
+    // A small array is in the nearest caches anyway, and a cache of a hundred has many of them.
+    const std::size_t slack = bytes < kSmall && alignof(T) <= alignof(std::max_align_t) ? 0 : kLine;
+    memory_ = std::calloc(1, bytes + slack);
     if (memory_ == nullptr) throw std::bad_alloc();
     void* first = memory_;
-    std::size_t space = size * sizeof(T) + kLine;
-    first_ = static_cast<T*>(std::align(kLine, size * sizeof(T), first, space));  // a line more was allocated
+    std::size_t space = bytes + slack;
+    first_ = static_cast<T*>(slack == 0 ? first : std::align(kLine, bytes, first, space));
   }
   ~ZeroedArray() { std::free(memory_); }
   ZeroedArray(ZeroedArray&& other) noexcept
@@ -48,7 +52,7 @@ class ZeroedArray {
   bool empty() const { return size_ == 0; }
 
  private:
-  static constexpr std::size_t kLine = 64;
+  static constexpr std::size_t kLine = 64, kSmall = 1024;
   void* memory_ = nullptr;
   T* first_ = nullptr;
   std::size_t size_ = 0;
