@@ -1,0 +1,393 @@
+// What a cache offers beside finding and putting: listener, weigher, idle times, compute, bulk, walks, resizing.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "weir/base/random.h"
+#include "weir/cache/local_cache.h"
+
+namespace weir::cache {
+namespace {
+
+using std::chrono::minutes;
+using std::chrono::seconds;
+using Flat = FlatCache<int, int>;
+using Shared = LocalCache<int, std::string>;
+
+std::shared_ptr<const std::string> text(std::string t) {
+  return std::make_shared<const std::string>(std::move(t));
+}
+
+TEST(LocalCacheListener, HearsOfEachRemovalOnceWithItsCause) {
+  ManualClock clock;
+  std::vector<std::tuple<int, int, Removal>> heard;
+  Flat cache({.capacity = 2, .bound = Bound::weights, .clock = &clock},
+             {.removed = [&](int key, int value, Removal why) { heard.emplace_back(key, value, why); }});
+  using Heard = std::vector<std::tuple<int, int, Removal>>;
+  const auto take = [&] { return std::exchange(heard, {}); };
+
+  cache.put(1, 10);
+  cache.put(1, 11);
+  EXPECT_EQ(take(), (Heard{{1, 10, Removal::replaced}}));
+  EXPECT_TRUE(cache.update(1, [](int) { return std::optional(12); }, [](int) { return 1; }));
+  EXPECT_EQ(take(), (Heard{{1, 11, Removal::replaced}}));
+  cache.erase(1);
+  EXPECT_EQ(take(), (Heard{{1, 12, Removal::erased}}));
+  cache.put(2, 20, {.ttl = seconds(1)});
+  clock.advance(seconds(1));
+  EXPECT_FALSE(cache.find(2));
+  EXPECT_EQ(take(), (Heard{{2, 20, Removal::expired}}));
+  for (int key = 3; key <= 5; ++key) cache.put(key, key);
+  const auto evicted = take();
+  ASSERT_EQ(evicted.size(), 1U);
+  EXPECT_EQ(std::get<Removal>(evicted[0]), Removal::evicted);
+  cache.put(3, 30, {.ttl = Duration::zero()});  // can't be kept: an older value mustn't stay
+  cache.clear();
+  EXPECT_EQ(cache.size(), 0U);
+  for (const auto& [key, value, why] : take()) EXPECT_EQ(why, Removal::erased);
+}
+
+TEST(LocalCacheListener, MayCallTheCache) {
+  Flat* self = nullptr;
+  Flat cache({.capacity = 4, .bound = Bound::weights}, {.removed = [&](int key, int, Removal why) {
+               if (why == Removal::erased && key < 100) self->put(key + 100, 1);
+             }});
+  self = &cache;
+  cache.put(1, 1);
+  cache.erase(1);
+  EXPECT_TRUE(cache.find(101));
+}
+
+TEST(LocalCacheWeigher, WeighsWhatIsPutWithoutAWeight) {
+  LocalCache<int, std::string> cache(
+      {.capacity = 100, .bound = Bound::weights},
+      {.weigher = [](int, const std::shared_ptr<const std::string>& value) { return value->size(); }});
+  EXPECT_TRUE(cache.put(1, text(std::string(60, 'a'))));
+  EXPECT_EQ(cache.weight(), 60U);
+  EXPECT_TRUE(cache.put(2, nullptr)) << "an absence isn't weighed";
+  EXPECT_EQ(cache.weight(), 61U);
+  EXPECT_FALSE(cache.put(3, text(std::string(101, 'c'))));
+  EXPECT_TRUE(cache.put(4, text(std::string(90, 'd'))));
+  EXPECT_LE(cache.weight(), 100U);
+  EXPECT_TRUE(cache.put(5, text("e"), 7)) << "a weight that is given counts";
+}
+
+TEST(LocalCacheIdle, EndsWhatNobodyAsksFor) {
+  ManualClock clock;
+  Flat cache({.capacity = 100, .bound = Bound::weights, .idle = minutes(16), .clock = &clock});
+  cache.put(1, 1);
+  cache.put(2, 2);
+  cache.put(3, 3, {.ttl = minutes(40)});
+  for (int minute = 0; minute < 39; ++minute) {
+    clock.advance(minutes(1));
+    ASSERT_TRUE(cache.find(1)) << minute;
+    ASSERT_TRUE(cache.find(3)) << minute;
+    cache.peek(2);  // which doesn't keep it
+    ASSERT_EQ(cache.peek(2).known, minute < 15) << minute;
+  }
+  clock.advance(minutes(1));
+  EXPECT_FALSE(cache.find(3)) << "being asked for doesn't lengthen the TTL";
+  clock.advance(minutes(16));
+  EXPECT_FALSE(cache.find(1));
+}
+
+TEST(LocalCacheIdle, KeepsWhatIsAskedForOften) {
+  ManualClock clock;
+  Shared cache({.capacity = 100, .bound = Bound::weights, .idle = seconds(16), .clock = &clock});
+  cache.put(1, text("one"));
+  for (int i = 0; i < 10'000; ++i) {
+    clock.advance(std::chrono::milliseconds(10));
+    ASSERT_TRUE(cache.find(1));
+  }
+  clock.advance(seconds(15) - std::chrono::milliseconds(1));  // a sixteenth may be missing
+  EXPECT_TRUE(cache.find(1));
+}
+
+TEST(LocalCacheCompute, MakesTheEntryFromWhatIsThere) {
+  Flat cache({.capacity = 10, .bound = Bound::weights});
+  const auto add = [](const int* current) {
+    return std::optional(Flat::Computed{.value = current == nullptr ? 1 : *current + 1});
+  };
+  EXPECT_TRUE(cache.compute(7, add));
+  EXPECT_TRUE(cache.compute(7, add));
+  EXPECT_EQ(cache.find(7), 2);
+  EXPECT_FALSE(cache.compute(7, [](const int*) { return std::optional<Flat::Computed>(); }));
+  EXPECT_FALSE(cache.find(7));
+  EXPECT_FALSE(cache.compute(7, [](const int*) { return std::optional<Flat::Computed>(); }));
+  EXPECT_FALSE(
+      cache.compute(7, [](const int*) { return std::optional(Flat::Computed{.value = 1, .weight = 11}); }));
+  EXPECT_EQ(cache.size(), 0U);
+}
+
+TEST(LocalCacheCompute, SeesNoValueThatIsOver) {
+  ManualClock clock;
+  Flat cache({.capacity = 10, .bound = Bound::weights, .clock = &clock});
+  cache.put(1, 5, {.ttl = seconds(1)});
+  clock.advance(seconds(1));
+  EXPECT_TRUE(cache.compute(1, [](const int* current) {
+    EXPECT_EQ(current, nullptr);
+    return std::optional(Flat::Computed{.value = 1, .keep = {.ttl = seconds(5)}});
+  }));
+  clock.advance(seconds(5));
+  EXPECT_FALSE(cache.find(1));
+}
+
+TEST(LocalCacheCompute, BringsRoomFromOtherShards) {
+  Flat cache({.capacity = 800, .bound = Bound::weights, .shards = 8});
+  for (int key = 0; key < 2'000; ++key) cache.put(key, key);
+  int calls = 0;
+  EXPECT_TRUE(cache.compute(1, [&](const int*) {
+    ++calls;
+    return std::optional(Flat::Computed{.value = 1, .weight = 500});
+  }));
+  EXPECT_LE(calls, 2);
+  EXPECT_TRUE(cache.find(1));
+  EXPECT_LE(cache.weight(), 800U);
+}
+
+TEST(LocalCacheCompute, AnExceptionLeavesEverythingAsItWas) {
+  Flat cache({.capacity = 10, .bound = Bound::weights});
+  cache.put(1, 5);
+  EXPECT_THROW(
+      cache.compute(1, [](const int*) -> std::optional<Flat::Computed> { throw std::runtime_error("no"); }),
+      std::runtime_error);
+  EXPECT_EQ(cache.find(1), 5);
+  EXPECT_TRUE(cache.put(1, 6)) << "and no lock is held";
+}
+
+TEST(LocalCacheBulk, LoadsOnlyWhatIsMissing) {
+  Flat cache({.capacity = 100, .bound = Bound::weights});
+  cache.put(1, 10);
+  const std::vector<int> keys{1, 2, 3, 2, 4};
+  std::vector<int> asked;
+  const auto load = [&](std::span<const int> missing) {
+    asked.assign(missing.begin(), missing.end());
+    return std::vector<std::pair<int, int>>{{2, 20}, {3, 30}};
+  };
+  EXPECT_EQ(cache.load_all(keys, load), (std::vector<std::optional<int>>{10, 20, 30, 20, std::nullopt}));
+  EXPECT_EQ(asked, (std::vector<int>{2, 3, 2, 4}));
+  EXPECT_EQ(cache.find_all(keys), (std::vector<std::optional<int>>{10, 20, 30, 20, std::nullopt}));
+  EXPECT_THROW(cache.load_all(keys,
+                              [](std::span<const int>) -> std::vector<std::pair<int, int>> {
+                                throw std::runtime_error("the store is away");
+                              }),
+               std::runtime_error);
+}
+
+TEST(LocalCacheWalk, ShowsWhatIsAliveWithItsTimes) {
+  ManualClock clock;
+  LocalCache<std::string, std::string> cache({.capacity = 1 << 20, .clock = &clock});
+  cache.put("a long key that needs memory of its own", text("1"), 33);
+  cache.put("b", text("2"), 5, seconds(10), seconds(4));
+  cache.put("c", text("3"), 5, seconds(1));
+  clock.advance(seconds(5));
+  std::map<std::string, EntryInfo> seen;
+  cache.for_each([&](const std::string& key, const auto& value, const EntryInfo& info) {
+    EXPECT_FALSE(value->empty());
+    seen.emplace(key, info);
+  });
+  ASSERT_EQ(seen.size(), 2U);
+  EXPECT_EQ(seen.at("a long key that needs memory of its own").weight, 33U);
+  EXPECT_FALSE(seen.at("a long key that needs memory of its own").left);
+  EXPECT_EQ(seen.at("b").weight, 5U);
+  EXPECT_EQ(seen.at("b").left, seconds(5));
+  EXPECT_EQ(seen.at("b").fresh, seconds(-1));
+}
+
+TEST(LocalCacheCapacity, ShrinksAtOnceAndGrowsAgain) {
+  for (const unsigned shards : {1U, 8U}) {
+    Flat cache({.capacity = 10'000, .bound = Bound::weights, .shards = shards});
+    for (int key = 0; key < 20'000; ++key) cache.put(key, key);
+    cache.set_capacity(500);
+    EXPECT_LE(cache.weight(), 500U);
+    EXPECT_EQ(cache.capacity(), 500U);
+    for (int key = 0; key < 20'000; ++key) {
+      cache.put(key, key);
+      ASSERT_LE(cache.weight(), 500U);
+    }
+    cache.set_capacity(40'000);
+    for (int key = 0; key < 40'000; ++key) cache.put(key, key);
+    EXPECT_GT(cache.size(), 38'000U);
+    cache.set_capacity(0);
+    EXPECT_EQ(cache.size(), 0U);
+    EXPECT_FALSE(cache.put(1, 1));
+    cache.set_capacity(100);
+    EXPECT_TRUE(cache.put(1, 1));
+    EXPECT_EQ(cache.find(1), 1);
+  }
+}
+
+// Where every value that came in has gone: each has a number of its own, and is either there or was heard of once.
+struct Ledger {
+  std::mutex mutex;
+  std::set<int> in;
+  std::multiset<int> out;
+
+  void came(int value) {
+    const std::lock_guard lock(mutex);
+    in.insert(value);
+  }
+  void left(int value) {
+    const std::lock_guard lock(mutex);
+    out.insert(value);
+  }
+};
+
+template <class Cache>
+void act_at_random(Cache& cache, Random& random, Ledger& ledger, std::atomic<int>& next, ManualClock& clock) {
+  const int key = static_cast<int>(random.below(300));
+  const int value = next++;
+  const Keep keep{.ttl = random.chance(0.3) ? seconds(random.below(20)) : kNever};
+  const std::size_t weight = 1 + random.below(random.chance(0.05) ? 150 : 4);
+  switch (random.below(12)) {
+    case 0:
+      cache.erase(key);
+      break;
+    case 1:
+      if (cache.compute(key, [&](const int* current) -> std::optional<typename Cache::Computed> {
+            if (current != nullptr && *current % 3 == 0) return std::nullopt;
+            return typename Cache::Computed{.value = value, .keep = keep, .weight = weight};
+          }))
+        ledger.came(value);
+      break;
+    case 2:
+      if (cache.update(key, [&](int) { return std::optional(value); }, [&](int) { return weight; }))
+        ledger.came(value);
+      break;
+    case 3:
+      if (random.chance(0.1)) cache.erase_if([](int k, int) { return k % 7 == 0; });
+      break;
+    case 4:
+      if (random.chance(0.1)) cache.set_capacity(100 + random.below(400));
+      break;
+    case 5:
+      clock.advance(std::chrono::milliseconds(random.below(500)));
+      break;
+    case 6:
+    case 7:
+    case 8:
+      cache.find(key);
+      break;
+    default:
+      if (cache.put(key, value, weight, keep.ttl)) ledger.came(value);
+  }
+}
+
+template <class Cache>
+void expect_balance(Cache& cache, Ledger& ledger) {
+  cache.clear();  // so that everything has left
+  std::set<int> left(ledger.out.begin(), ledger.out.end());
+  EXPECT_EQ(left.size(), ledger.out.size()) << "something left twice";
+  EXPECT_TRUE(std::ranges::includes(left, ledger.in)) << "something vanished";
+}
+
+TEST(LocalCacheModel, WhatCameInIsThereOrWasHeardOfOnce) {
+  for (int round = 0; round < 30; ++round) {
+    const std::uint64_t seed = secure_random64();
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    ManualClock clock;
+    Ledger ledger;
+    std::atomic<int> next{1};
+    Flat cache({.capacity = 300,
+                .bound = Bound::weights,
+                .shards = round % 2 == 0 ? 1U : 4U,
+                .idle = round % 3 == 0 ? seconds(5) : kNever,
+                .clock = &clock},
+               {.removed = [&](int, int value, Removal) { ledger.left(value); }});
+    for (int step = 0; step < 5'000; ++step) {
+      act_at_random(cache, random, ledger, next, clock);
+      ASSERT_LE(cache.weight(), cache.capacity());
+    }
+    expect_balance(cache, ledger);
+  }
+}
+
+TEST(LocalCacheFeaturesConcurrency, WhatCameInIsThereOrWasHeardOfOnce) {
+  const std::uint64_t seed = secure_random64();
+  SCOPED_TRACE(seed);
+  ManualClock clock;
+  Ledger ledger;
+  std::atomic<int> next{1};
+  Flat cache({.capacity = 300, .bound = Bound::weights, .shards = 4, .clock = &clock},
+             {.removed = [&](int, int value, Removal) { ledger.left(value); }});
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      Random random(seed + t);
+      for (int step = 0; step < 5'000; ++step) act_at_random(cache, random, ledger, next, clock);
+    });
+  for (auto& thread : threads) thread.join();
+  EXPECT_LE(cache.weight(), cache.capacity());
+  expect_balance(cache, ledger);
+}
+
+// Increments through `compute` from many threads: none is lost.
+template <class Cache, class Add>
+void count_together(Cache& cache, Add add) {
+  constexpr int kThreads = 4, kEach = 5'000, kKeys = 7;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t)
+    threads.emplace_back([&] {
+      for (int i = 0; i < kEach; ++i) {
+        cache.compute(i % kKeys, add);
+        cache.find((i + 3) % kKeys);
+      }
+    });
+  for (auto& thread : threads) thread.join();
+}
+
+TEST(LocalCacheFeaturesConcurrency, ComputeIsAtomic) {
+  Flat flat({.capacity = 100, .bound = Bound::weights});
+  count_together(
+      flat, [](const int* n) { return std::optional(Flat::Computed{.value = n == nullptr ? 1 : *n + 1}); });
+  int sum = 0;
+  for (int key = 0; key < 7; ++key) sum += flat.find(key).value_or(0);
+  EXPECT_EQ(sum, 20'000);
+
+  Shared shared({.capacity = 100, .bound = Bound::weights});
+  count_together(shared, [](const std::shared_ptr<const std::string>* n) {
+    return std::optional(Shared::Computed{.value = text(n == nullptr ? "x" : **n + "x")});
+  });
+  std::size_t letters = 0;
+  for (int key = 0; key < 7; ++key) letters += shared.find(key)->size();
+  EXPECT_EQ(letters, 20'000U);
+}
+
+// Readers beside one who replaces, grows and shrinks: each sees a value that was put for its key.
+TEST(LocalCacheFeaturesConcurrency, ReadersNeverMeetAStrangersValue) {
+  Flat cache({.capacity = 4'000, .bound = Bound::weights});
+  std::atomic<bool> stop{false};
+  std::thread writer([&] {
+    for (int round = 0; round < 30; ++round) {
+      cache.set_capacity(round % 2 == 0 ? 500 : 4'000);
+      for (int key = 0; key < 6'000; ++key) cache.put(key, key * 1'000 + round);
+      cache.erase_if([&](int key, int) { return key % 5 == round % 5; });
+    }
+    stop = true;
+  });
+  std::vector<std::thread> readers;
+  std::atomic<std::uint64_t> strangers{0};
+  for (int t = 0; t < 3; ++t)
+    readers.emplace_back([&, t] {
+      Random random(static_cast<std::uint64_t>(t) + 1);
+      while (!stop) {
+        const int key = static_cast<int>(random.below(6'000));
+        if (const auto value = cache.find(key); value && *value / 1'000 != key) ++strangers;
+      }
+    });
+  writer.join();
+  for (auto& reader : readers) reader.join();
+  EXPECT_EQ(strangers, 0U);
+}
+
+}  // namespace
+}  // namespace weir::cache
