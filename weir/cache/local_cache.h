@@ -141,6 +141,11 @@ class BasicLocalCache {
   template <class Visit>
   void for_each(Visit visit) const;
 
+  // The same of one shard: 0 .. shards() - 1.
+  template <class Visit>
+  void for_each_in(unsigned shard, Visit visit) const;
+  unsigned shards() const { return shard_count(); }
+
   // Another bound from now on; when it is lower, what is over goes before the call ends. O(what goes). The
   // number of shards stays: give `shards` to a small cache that is to become large.
   void set_capacity(std::size_t capacity);

@@ -200,23 +200,27 @@ auto BasicLocalCache<K, Stored, Hash>::find_all(std::span<const K> keys) -> std:
 template <class K, class Stored, class Hash>
 template <class Visit>
 void BasicLocalCache<K, Stored, Hash>::for_each(Visit visit) const {
-  for (unsigned i = 0; i < shard_count(); ++i) {
-    Shard& shard = shards_[i];
-    const Lock lock(shard.mutex);
-    const detail::Nanos now = detail::to_nanos(clock_.steady_now());
-    const auto left = [now](detail::Nanos time) -> std::optional<Duration> {
-      if (time == detail::kNoTime) return std::nullopt;
-      return Duration(time - now);
-    };
-    for (Id id = shard.first(); id != 0; id = shard.next(id)) {
-      const Extra* const extra = shard.extra(id);
-      const Times times = extra == nullptr ? Times{} : extra->times();
-      if (times.over(now)) continue;
-      const auto& key = shard.key(id);
-      const auto& value = shard.value(id);
-      const EntryInfo info{given_of(key, shard.weight(id)), left(times.expires), left(times.refresh)};
-      visit(key, value, info);
-    }
+  for (unsigned shard = 0; shard < shard_count(); ++shard) for_each_in(shard, visit);
+}
+
+template <class K, class Stored, class Hash>
+template <class Visit>
+void BasicLocalCache<K, Stored, Hash>::for_each_in(unsigned number, Visit visit) const {
+  Shard& shard = shards_[number];
+  const Lock lock(shard.mutex);
+  const detail::Nanos now = detail::to_nanos(clock_.steady_now());
+  const auto left = [now](detail::Nanos time) -> std::optional<Duration> {
+    if (time == detail::kNoTime) return std::nullopt;
+    return Duration(time - now);
+  };
+  for (Id id = shard.first(); id != 0; id = shard.next(id)) {
+    const Extra* const extra = shard.extra(id);
+    const Times times = extra == nullptr ? Times{} : extra->times();
+    if (times.over(now)) continue;
+    const auto& key = shard.key(id);
+    const auto& value = shard.value(id);
+    const EntryInfo info{given_of(key, shard.weight(id)), left(times.expires), left(times.refresh)};
+    visit(key, value, info);
   }
 }
 

@@ -19,10 +19,12 @@
 #include "weir/filter/split_block.h"
 #include "weir/filter/zeroed_memory.h"
 
-namespace weir::filter {
-
+namespace weir {
 class Sink;
 class Source;
+}  // namespace weir
+
+namespace weir::filter {
 
 // How a filter is doing, of its bits as they are.
 struct Statistics {

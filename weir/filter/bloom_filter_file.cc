@@ -15,8 +15,8 @@
 
 #include "weir/base/fault.h"
 #include "weir/base/hash.h"
+#include "weir/base/saved_file.h"
 #include "weir/filter/bloom_filter.h"
-#include "weir/filter/filter_file.h"
 
 namespace weir::filter {
 
@@ -83,7 +83,7 @@ BloomFilter BloomFilter::read(Source& source) {
   if (blocks == 0 || expected == 0) throw Unusable("the header is damaged: a filter of nothing");
   // Before memory is taken for them.
   if (source.left() < kChecksumBytes || blocks > (source.left() - kChecksumBytes) / sizeof(Block))
-    throw Unusable("the filter is cut off: " + std::to_string(blocks) + " blocks should follow, but only " +
+    throw Unusable("it is cut off: " + std::to_string(blocks) + " blocks should follow, but only " +
                    std::to_string(source.left()) + " bytes do");
   BloomFilter filter(Shape{expected, blocks, hashing});
   const auto chunk = std::make_unique<Chunk>();
@@ -113,7 +113,7 @@ std::string BloomFilter::encode() const {
 BloomFilter BloomFilter::decode(std::string_view bytes) {
   MemorySource source(bytes);
   BloomFilter filter = read(source);
-  if (source.left() > 0) throw Unusable("something follows the filter");
+  if (source.left() > 0) throw Unusable("something follows it");
   return filter;
 }
 

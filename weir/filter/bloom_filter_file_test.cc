@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "weir/base/fault.h"
-#include "weir/filter/filter_file.h"
+#include "weir/base/saved_file.h"
 #include "weir/filter/filter_fixture.h"
 #include "weir/filter/growing_bloom_filter.h"
 #include "weir/testing/temp_dir.h"
@@ -65,7 +65,7 @@ TEST(BloomFilterForm, EveryFlippedBitAndEveryCutIsNoticed) {
   }
   for (std::size_t length = 0; length < bytes.size(); ++length)
     ASSERT_NE(refusal<BloomFilter>(bytes.substr(0, length)), "") << length;
-  EXPECT_EQ(refusal<BloomFilter>(bytes + "x"), "something follows the filter");
+  EXPECT_EQ(refusal<BloomFilter>(bytes + "x"), "something follows it");
 }
 
 TEST(BloomFilterForm, TheReasonIsTold) {
@@ -75,15 +75,15 @@ TEST(BloomFilterForm, TheReasonIsTold) {
     other[at] = to;
     return refusal<BloomFilter>(other);
   };
-  EXPECT_EQ(changed(0, 'x'), "not a filter of this kind: it doesn't begin with \"weirblom\"");
+  EXPECT_EQ(changed(0, 'x'), "not a file of this kind: it doesn't begin with \"weirblom\"");
   EXPECT_EQ(changed(8, 9), "format version 9, but this program reads version 1");
   EXPECT_EQ(changed(24, 9), "the header is damaged: its checksum is wrong");
   EXPECT_EQ(changed(60, static_cast<char>(bytes[60] ^ 1)),
             "the filter is damaged: the checksum of its blocks is wrong");
-  EXPECT_EQ(refusal<BloomFilter>(bytes.substr(0, 100)).substr(0, 21), "the filter is cut off");
-  EXPECT_EQ(refusal<BloomFilter>(""), "the filter is cut off");
+  EXPECT_EQ(refusal<BloomFilter>(bytes.substr(0, 100)).substr(0, 13), "it is cut off");
+  EXPECT_EQ(refusal<BloomFilter>(""), "it is cut off");
   EXPECT_EQ(refusal<GrowingBloomFilter>(bytes),
-            "not a filter of this kind: it doesn't begin with \"weirgrow\"");
+            "not a file of this kind: it doesn't begin with \"weirgrow\"");
 }
 
 // Headers whose checksum is right and that lie: no memory is taken on their word.
@@ -98,7 +98,7 @@ TEST(BloomFilterForm, AHeaderThatLiesIsNotBelieved) {
   EXPECT_EQ(forged(2, 1, 1), "layout 2, but this program knows layout 1");
   for (const std::uint64_t blocks :
        {std::uint64_t{3}, kMost, kMost / 32, kMost / 32 + 1, std::uint64_t{1} << 40})
-    EXPECT_EQ(forged(1, blocks, 1).substr(0, 21), "the filter is cut off") << blocks;
+    EXPECT_EQ(forged(1, blocks, 1).substr(0, 13), "it is cut off") << blocks;
   EXPECT_EQ(forged(1, 0, 1), "the header is damaged: a filter of nothing");
   EXPECT_EQ(forged(1, 1, 0), "the header is damaged: a filter of nothing");
 }

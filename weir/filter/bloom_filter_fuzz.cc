@@ -7,7 +7,7 @@
 
 #include "weir/base/fault.h"
 #include "weir/base/hash.h"
-#include "weir/filter/filter_file.h"
+#include "weir/base/saved_file.h"
 #include "weir/filter/growing_bloom_filter.h"
 
 namespace {
@@ -24,7 +24,7 @@ void must(bool holds) {
 
 void put(std::string& bytes, std::size_t at, std::uint64_t number) {
   std::string little_endian;
-  weir::filter::append_number(little_endian, number);
+  weir::append_number(little_endian, number);
   bytes.replace(at, little_endian.size(), little_endian);
 }
 
@@ -73,7 +73,7 @@ void try_growing(const std::string& bytes) {
 // The eight letters and the version are the format's own: nothing is learnt from guessing them.
 std::string as(std::string_view magic, std::string bytes, std::size_t at) {
   std::string begin(magic);
-  weir::filter::append_number(begin, 1);
+  weir::append_number(begin, 1);
   if (bytes.size() >= at + begin.size()) bytes.replace(at, begin.size(), begin);
   return bytes;
 }

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "weir/base/fault.h"
-#include "weir/filter/filter_file.h"
+#include "weir/base/saved_file.h"
 
 namespace weir::filter {
 namespace {
@@ -131,7 +131,7 @@ std::string GrowingBloomFilter::encode() const {
 std::unique_ptr<GrowingBloomFilter> GrowingBloomFilter::decode(std::string_view bytes) {
   MemorySource source(bytes);
   auto filter = read(source);
-  if (source.left() > 0) throw Unusable("something follows the filter");
+  if (source.left() > 0) throw Unusable("something follows it");
   return filter;
 }
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "weir/base/fault.h"
-#include "weir/filter/filter_file.h"
+#include "weir/base/saved_file.h"
 #include "weir/filter/filter_fixture.h"
 
 namespace weir::filter {

@@ -1,4 +1,4 @@
-#include "weir/filter/filter_file.h"
+#include "weir/base/saved_file.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@
 #include "weir/base/hash.h"
 #include "weir/base/random.h"
 
-namespace weir::filter {
+namespace weir {
 namespace {
 
 constexpr std::size_t kNumberBytes = 8;
@@ -80,7 +80,7 @@ std::string header_bytes(std::string_view magic, std::uint64_t version,
 }  // namespace
 
 void MemorySource::read(std::span<char> out) {
-  if (out.size() > bytes_.size()) throw Unusable("the filter is cut off");
+  if (out.size() > bytes_.size()) throw Unusable("it is cut off");
   if (out.empty()) return;
   std::memcpy(out.data(), bytes_.data(), out.size());
   bytes_.remove_prefix(out.size());
@@ -94,10 +94,10 @@ FileSource::FileSource(const std::filesystem::path& file) : file_(std::fopen(fil
 }
 
 void FileSource::read(std::span<char> out) {
-  if (out.size() > left_) throw Unusable("the filter is cut off");
+  if (out.size() > left_) throw Unusable("it is cut off");
   if (std::fread(out.data(), 1, out.size(), file_.get()) != out.size()) {
     if (std::ferror(file_.get()) != 0) throw Unavailable(errno_text("read"));
-    throw Unusable("the filter is cut off");
+    throw Unusable("it is cut off");
   }
   left_ -= out.size();
 }
@@ -112,7 +112,7 @@ void read_file(const std::filesystem::path& file, const std::function<void(Sourc
   FileSource source(file);
   try {
     read(source);
-    if (source.left() > 0) throw Unusable("something follows the filter");
+    if (source.left() > 0) throw Unusable("something follows it");
   } catch (const Unusable& error) {
     throw Unusable(file.string() + ": " + error.what());
   } catch (const Unavailable& error) {
@@ -144,7 +144,7 @@ void read_header(Source& source, std::string_view magic, std::uint64_t version,
   std::string bytes(magic.size() + kNumberBytes, '\0');
   source.read(bytes);
   if (std::string_view(bytes).substr(0, magic.size()) != magic)
-    throw Unusable("not a filter of this kind: it doesn't begin with \"" + std::string(magic) + "\"");
+    throw Unusable("not a file of this kind: it doesn't begin with \"" + std::string(magic) + "\"");
   if (const std::uint64_t found = number_at(bytes, magic.size()); found != version)
     throw Unusable("format version " + std::to_string(found) + ", but this program reads version " +
                    std::to_string(version));
@@ -157,4 +157,4 @@ void read_header(Source& source, std::string_view magic, std::uint64_t version,
   for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = number_at(bytes, known + i * kNumberBytes);
 }
 
-}  // namespace weir::filter
+}  // namespace weir

@@ -1,5 +1,5 @@
-// How filters get to where they are kept: bytes go into a Sink and come out of a Source, which is memory or a
-// file. What is read is checked before it is believed. This header is the filters' own.
+// How filters and caches get to where they are kept: bytes go into a Sink and come out of a Source, which is memory
+// or a file. What is read is checked before it is believed. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-namespace weir::filter {
+namespace weir {
 
 class Sink {
  public:
@@ -83,4 +83,4 @@ void write_header(Sink& sink, std::string_view magic, std::uint64_t version,
 void read_header(Source& source, std::string_view magic, std::uint64_t version,
                  std::span<std::uint64_t> numbers);
 
-}  // namespace weir::filter
+}  // namespace weir
