@@ -200,8 +200,9 @@ def side_by_side(rounds, ours, settle, **peers):
             for name, seen in ((name, fair[name] or unfair[name]) for name in peers)}
 
 
-def program(name, *args, cpu=None):
+def program(name, *args, cpu=None, env=None):
     """Runs a C++ benchmark of build/release/bench, pinned to a core if one is named, that prints its rows as JSON."""
     pin = ["taskset", "-c", str(cpu)] if cpu is not None else []
-    out = subprocess.run([*pin, str(BUILD / "bench" / name), *map(str, args)], capture_output=True, text=True, check=True).stdout
+    out = subprocess.run([*pin, str(BUILD / "bench" / name), *map(str, args)], capture_output=True, text=True, check=True,
+                         env={**os.environ, **(env or {})}).stdout
     return json.loads(out)
