@@ -1,6 +1,7 @@
 """What the guarded read promises beside speed: memory, no slow call, one load for a crowd, a hit without overhead."""
 import statistics
 
+import peer_programs
 from common import program, row
 
 ROUNDS = 5
@@ -18,9 +19,11 @@ def memory():
     # What a thread's own store of free blocks holds would count as in use.
     bare = {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
     million, hundred = (program("guarded_read_bench", "memory", entries, env=bare) for entries in (1_000_000, 100))
+    peers = [(peer, peer_programs.ask(peer, "memory", 1_000_000)) for peer in peer_programs.NAMES]
     return [
         row("memory of 1,000,000 entries of 8 + 8 bytes, each", "bytes", million["allocated"] / million["entries"], bar=56, at_most=True),
         row("the same by what is resident", "bytes", million["resident"] / million["entries"]),
+        *(row(f"the same of {peer}" + ("" if bytes_each else ": not measured"), "bytes", bytes_each or 0) for peer, bytes_each in peers),
         row("memory of a cache of 100, in all", "KiB", hundred["allocated"] / 1024, bar=32, at_most=True),
     ]
 

@@ -8,9 +8,9 @@ import importlib
 import json
 import sys
 
-NAMES = ["read", "flight", "cache", "counting", "hotlist", "million", "api", "filter", "redis"]
+NAMES = ["read", "flight", "cache", "caches", "counting", "hotlist", "million", "api", "filter", "redis"]
 # What else belongs to a benchmark, and can be run alone as well.
-ALSO = {"cache": ["guard"]}
+ALSO = {"cache": ["guard", "hits"]}
 
 
 def show(rows):
