@@ -21,8 +21,9 @@ def memory():
     million, hundred = (program("guarded_read_bench", "memory", entries, env=bare) for entries in (1_000_000, 100))
     peers = [(peer, peer_programs.ask(peer, "memory", 1_000_000)) for peer in peer_programs.NAMES]
     return [
-        row("memory of 1,000,000 entries of 8 + 8 bytes, each", "bytes", million["allocated"] / million["entries"], bar=56, at_most=True),
-        row("the same by what is resident", "bytes", million["resident"] / million["entries"]),
+        # By the allocator's books or by what is resident, whichever is more: what is mapped past the allocator counts as well.
+        row("memory of 1,000,000 entries of 8 + 8 bytes, each", "bytes", max(million["allocated"], million["resident"]) / million["entries"],
+            bar=56, at_most=True),
         *(row(f"the same of {peer}" + ("" if bytes_each else ": not measured"), "bytes", bytes_each or 0) for peer, bytes_each in peers),
         row("memory of a cache of 100, in all", "KiB", hundred["allocated"] / 1024, bar=32, at_most=True),
     ]
