@@ -1,11 +1,13 @@
-"""LocalCache under load, beside quick_cache, the fastest peer: keys by Zipf's law, all of them in the cache."""
-import shutil
+"""LocalCache under load, beside quick_cache, the fastest peer, and the others: keys by Zipf's law, all of them in the
+cache. Ratios are of runs that followed each other."""
+import statistics
 import subprocess
 
-from common import BUILD, ROOT, folder, in_turn, row
+import peer_programs
+from common import BUILD, row
 
-ROUNDS = 5
-SECONDS = 0.7
+ROUNDS = 7
+SECONDS = 0.5
 # name, arguments, bar of the ratio: FLAT or SHARED values, THREADS, WRITES of four calls
 LOADS = [
     ("reads, 1 thread", ("flat", 1, 0), 1.2),
@@ -15,35 +17,35 @@ LOADS = [
     ("shared values, reads, 1 thread", ("shared", 1, 0), 1.0),
     ("shared values, reads, 2 threads", ("shared", 2, 0), 1.0),
 ]
+FASTEST = "quick_cache"
 
 
-def rate(program, load):
-    out = subprocess.run([str(program), *map(str, load), str(SECONDS)], capture_output=True, text=True, check=True)
-    return float(out.stdout)
+def ours(load):
+    command = [BUILD / "bench" / "local_cache_bench", *load, SECONDS]
+    return float(subprocess.run(list(map(str, command)), capture_output=True, text=True, check=True).stdout)
 
 
-def quick_cache(where):
-    """The peer's program, or None where there is no Rust."""
-    if shutil.which("cargo") is None:
-        return None
-    source = ROOT / "bench" / "peers" / "quick_cache"
-    subprocess.run(["cargo", "build", "--quiet", "--release", "--locked", "--target-dir", str(where)], cwd=source, check=True)
-    return where / "release" / "quick-cache-peer"
+def beside_the_fastest(name, load, bar):
+    pairs = []
+    for _ in range(ROUNDS):
+        theirs = peer_programs.ask(FASTEST, *load, SECONDS)
+        pairs.append((ours(load), theirs))
+    rate = statistics.median(pair[0] for pair in pairs)
+    if pairs[0][1] is None:
+        return row(name, "million/s", rate, f"{FASTEST} (not measured)")
+    return row(name, "million/s", rate, FASTEST, statistics.median(pair[1] for pair in pairs),
+               statistics.median(mine / theirs for mine, theirs in pairs), bar)
+
+
+def the_others(name, load):
+    """One run of each, to show the order of magnitude."""
+    rows = []
+    for peer in peer_programs.NAMES:
+        if peer != FASTEST and (rate := peer_programs.ask(peer, *load, SECONDS)) is not None:
+            rows.append(row(f"{name}: {peer}", "million/s", rate))
+    return rows
 
 
 def measure():
-    ours = BUILD / "bench" / "local_cache_bench"
-    rows = []
-    with folder() as where:
-        peer = quick_cache(where)
-        for name, load, bar in LOADS:
-            loads = {"weir": lambda load=load: rate(ours, load)}
-            if peer is not None:
-                loads["quick_cache"] = lambda load=load: rate(peer, load)
-            rates = in_turn(ROUNDS, **loads)
-            if peer is None:
-                rows.append(row(name, "million/s", rates["weir"], "quick_cache (not measured: no cargo)"))
-                continue
-            rows.append(row(name, "million/s", rates["weir"], "quick_cache", rates["quick_cache"],
-                            rates["weir"] / rates["quick_cache"], bar))
-    return rows
+    rows = [beside_the_fastest(*load) for load in LOADS]
+    return rows + the_others(*LOADS[0][:2]) + the_others(*LOADS[1][:2])

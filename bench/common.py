@@ -158,6 +158,17 @@ def wrk(url, seconds=5, connections=64, script=None, args=()):
     return result
 
 
+def in_turn(rounds, after_each=lambda: None, **loads):
+    """Runs the loads in turn, round after round, so that drift of the machine hits all alike; medians by name.
+    `after_each` waits for what a load has left to do."""
+    rates = {name: [] for name in loads}
+    for _ in range(rounds):
+        for name, load in loads.items():
+            rates[name].append(load())
+            after_each()
+    return {name: statistics.median(values) for name, values in rates.items()}
+
+
 def busy(cpu, work):
     """What `work` returns, and the part of its time in which the core was busy."""
     def ticks():
@@ -189,8 +200,9 @@ def side_by_side(rounds, ours, settle, **peers):
             for name, seen in ((name, fair[name] or unfair[name]) for name in peers)}
 
 
-def program(name, *args, cpu=None):
+def program(name, *args, cpu=None, env=None):
     """Runs a C++ benchmark of build/release/bench, pinned to a core if one is named, that prints its rows as JSON."""
     pin = ["taskset", "-c", str(cpu)] if cpu is not None else []
-    out = subprocess.run([*pin, str(BUILD / "bench" / name), *map(str, args)], capture_output=True, text=True, check=True).stdout
+    out = subprocess.run([*pin, str(BUILD / "bench" / name), *map(str, args)], capture_output=True, text=True, check=True,
+                         env={**os.environ, **(env or {})}).stdout
     return json.loads(out)

@@ -1,4 +1,4 @@
-// LocalCache under the loads of bench/peers/quick_cache: keys by Zipf's law, all of them in the cache. Prints
+// LocalCache under the loads of bench/peers/crates: keys by Zipf's law, all of them in the cache. Prints
 // millions of operations a second.
 // usage: local_cache_bench flat|shared THREADS WRITES_OF_4 SECONDS
 #include <algorithm>

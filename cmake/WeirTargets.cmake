@@ -87,10 +87,11 @@ function(weir_test NAME)
   set_property(GLOBAL APPEND PROPERTY WEIR_UNIT_TESTS ${target})
 endfunction()
 
-# weir_fuzz(NAME SOURCES s.. [DEPENDS t..] [RUNS n]): a libFuzzer program of the fuzz target and of what it fuzzes, which
-# is compiled into it; ctest gives it n inputs. Only with Clang, and not beside the thread sanitizer.
+# weir_fuzz(NAME SOURCES s.. [DEPENDS t..] [RUNS n] [CORPUS dir]): a libFuzzer program of the fuzz target and of what it
+# fuzzes, which is compiled into it; ctest gives it n inputs, beginning with the files of the corpus. Only with Clang, and
+# not beside the thread sanitizer.
 function(weir_fuzz NAME)
-  cmake_parse_arguments(ARG "" "RUNS" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "" "RUNS;CORPUS" "SOURCES;DEPENDS" ${ARGN})
   if(NOT WEIR_TESTS OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang" OR WEIR_SANITIZE MATCHES "thread")
     return()
   endif()
@@ -100,8 +101,14 @@ function(weir_fuzz NAME)
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}")
   target_compile_options(${target} PRIVATE -fsanitize=fuzzer,address -fno-sanitize-recover=all)
   target_link_options(${target} PRIVATE -fsanitize=fuzzer,address)
+  if(ARG_CORPUS)
+    # By name: into a folder that it is given, libFuzzer would write what it finds.
+    file(GLOB inputs CONFIGURE_DEPENDS "${ARG_CORPUS}/*")
+    list(JOIN inputs "," inputs)
+    set(corpus "-seed_inputs=${inputs}")
+  endif()
   # Each time from another seed, which it prints.
-  add_test(NAME ${NAME}_fuzz COMMAND ${target} -runs=${ARG_RUNS} -max_len=4096)
+  add_test(NAME ${NAME}_fuzz COMMAND ${target} -runs=${ARG_RUNS} -max_len=4096 ${corpus})
   set_tests_properties(${NAME}_fuzz PROPERTIES TIMEOUT 300 LABELS unit)
   set_property(GLOBAL APPEND PROPERTY WEIR_UNIT_TESTS ${target})
 endfunction()

@@ -14,6 +14,7 @@
 #include "weir/base/blocking_pool.h"
 #include "weir/base/fault.h"
 #include "weir/base/offload.h"
+#include "weir/cache/cache_metrics.h"
 #include "weir/cache/local_cache.h"
 #include "weir/http/fields.h"
 #include "weir/http/json_writer.h"
@@ -73,6 +74,11 @@ class Pages final : public PageWork, public std::enable_shared_from_this<Pages> 
   const PageServices services_;
   BlockingPool renderer_{"markdown", 1, kMaxWaiting};
   cache::LocalCache<std::pair<Id, std::int64_t>, LaidOut> laid_out_;  // by article and version
+  cache::CacheMetrics metrics_{"page_text"};
+  cache::StatsPublisher publisher_{metrics_};
+  // The last to come and the first to go: it refers to the others.
+  telemetry::ScrapeHook hook_ = telemetry::on_scrape(
+      [this] { publisher_.publish(laid_out_.stats(), laid_out_.size(), laid_out_.weight()); });
 };
 
 std::string next_of(const Request& request) {
@@ -196,12 +202,14 @@ Reply Pages::newest(Request& request, const Visit& visit) {
 asio::awaitable<Pages::LaidOutPtr> Pages::laid_out(article::ReaderCopyPtr copy) {
   const std::pair key(copy->id, copy->version);
   if (auto known = laid_out_.find(key)) co_return known;
+  metrics_.local_miss.add();
   co_return co_await offload(renderer_, [this, key, copy = std::move(copy)]() -> LaidOutPtr {
     // Whoever waited behind the first one for this article finds it done.
     if (auto known = laid_out_.peek(key).value) return known;
     auto made = std::make_shared<const LaidOut>(lay_out(copy->content(), services_.clock));
     const auto ttl = made->text.laid_out ? std::chrono::nanoseconds(kKeepLaidOut) : kKeepAsWritten;
     laid_out_.put(key, made, made->weight(), ttl);
+    metrics_.load_ok.add();
     return made;
   });
 }

@@ -15,6 +15,7 @@
 // Thread-safe. A flight's coroutine runs on a strand of its own, so the executor may have many threads.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <boost/asio/any_io_executor.hpp>
@@ -47,7 +48,7 @@
 namespace weir::cache {
 
 struct SingleFlightOptions {
-  std::chrono::milliseconds limit{5'000};  // the longest that a flight, and so a wait, may take
+  std::chrono::milliseconds limit{5'000};  // of a flight, and so of a wait; a year at most
   std::size_t max_flights = 100'000;       // more at once are refused with Unavailable
   std::function<void()> on_timeout{};      // called when a load reached the limit
 };
@@ -234,6 +235,9 @@ struct SingleFlight<K, R, Hash>::Core {
 // Those who fly one load: its flights, its deadline, the way to tell it to stop. Used on its strand only.
 template <class K, class R, class Hash>
 struct SingleFlight<K, R, Hash>::Crew : std::enable_shared_from_this<Crew> {
+  // A limit is added to a steady clock's time, which must not overflow.
+  static constexpr std::chrono::milliseconds kLongestLimit = std::chrono::hours(24 * 365);
+
   Crew(std::shared_ptr<Core> c, std::vector<FlightPtr> f)
       : core(std::move(c)),
         flights(std::move(f)),
@@ -244,7 +248,7 @@ struct SingleFlight<K, R, Hash>::Crew : std::enable_shared_from_this<Crew> {
 
   template <class Load>
   void start(Load load) {
-    timer.expires_after(core->options.limit);
+    timer.expires_after(std::min(core->options.limit, kLongestLimit));
     timer.async_wait([self = this->shared_from_this()](boost::system::error_code error) {
       if (!error) self->time_out();
     });
@@ -298,7 +302,13 @@ auto SingleFlight<K, R, Hash>::enter(const K& key) -> Ticket {
 template <class K, class R, class Hash>
 template <class Load>
 void SingleFlight<K, R, Hash>::launch(std::vector<FlightPtr> flights, Load load) {
-  auto crew = std::make_shared<Crew>(core_, std::move(flights));
+  std::shared_ptr<Crew> crew;
+  try {
+    crew = std::make_shared<Crew>(core_, flights);
+  } catch (...) {
+    abandon(flights, std::current_exception());  // others may have joined already
+    throw;
+  }
   // Posted: a caller in the middle of something doesn't run somebody else's load on its stack.
   boost::asio::post(crew->strand, [crew, load = std::move(load)]() mutable {
     try {

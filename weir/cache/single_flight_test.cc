@@ -103,6 +103,37 @@ TEST_F(SingleFlightTest, ALeaderThatIsCancelledLeavesNobodyHanging) {
   cancel.emit(asio::cancellation_type::terminal);  // long after
 }
 
+// A flight is nobody's: the key stays in the table until it ends, also when everyone has given up.
+TEST_F(SingleFlightTest, WhenAllAreCancelledTheFlightGoesOnForWhoComesNext) {
+  asio::cancellation_signal first, second;
+  int cancelled = 0;
+  for (auto* cancel : {&first, &second})
+    asio::co_spawn(io_, flights_.run(1, controlled_.load()),
+                   asio::bind_cancellation_slot(
+                       cancel->slot(), [&](std::exception_ptr e, Shared) { cancelled += e ? 1 : 0; }));
+  turn(io_);
+  first.emit(asio::cancellation_type::terminal);
+  second.emit(asio::cancellation_type::terminal);
+  turn(io_);
+  EXPECT_EQ(cancelled, 2);
+  EXPECT_EQ(flights_.size(), 1U);
+  auto next = read();
+  turn(io_);
+  controlled_.go();
+  EXPECT_EQ(finish(io_, next).get(), controlled_.result.get());
+  EXPECT_EQ(*controlled_.calls, 1);
+  EXPECT_EQ(flights_.size(), 0U);
+}
+
+TEST_F(SingleFlightTest, AnEndlessLimitIsNotOverAtOnce) {
+  Flights endless(io_.get_executor(), {.limit = std::chrono::milliseconds::max()});
+  auto reader = start_on(io_.get_executor(), endless.run(1, controlled_.load()));
+  turn(io_);
+  EXPECT_FALSE(is_ready(reader));
+  controlled_.go();
+  EXPECT_EQ(*finish(io_, reader), "value");
+}
+
 TEST_F(SingleFlightTest, AFollowerThatIsCancelledLeavesAlone) {
   auto leader = read();
   asio::cancellation_signal cancel;

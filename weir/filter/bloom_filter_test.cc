@@ -128,6 +128,26 @@ TEST(BloomFilter, TheFormulaTellsTheRateAtEachSize) {
   }
 }
 
+// Filters that make all of a key's places of 32 bits, or of the two halves of 32, let everything through from some
+// 100,000 keys on. Strangers that share either half of their hash with a key are told apart here.
+TEST(BloomFilter, AHundredThousandKeysDoNotLetEverythingThrough) {
+  const std::uint64_t seed = random_seed();
+  SCOPED_TRACE(seed);
+  constexpr std::uint64_t kKeys = 100'000, kUpper = 0xffff'ffff'0000'0000;
+  BloomFilter filter(kKeys, 0.01);
+  for (std::uint64_t i = 0; i < kKeys; ++i) filter.insert(member(i, seed));
+  std::uint64_t any = 0, same_upper = 0, same_lower = 0;
+  for (std::uint64_t i = 0; i < kKeys; ++i) {
+    const std::uint64_t key = member(i, seed), other = member(kKeys + i, seed);
+    any += filter.may_contain(other) ? 1 : 0;
+    same_upper += filter.may_contain((key & kUpper) | (other & ~kUpper)) ? 1 : 0;
+    same_lower += filter.may_contain((other & kUpper) | (key & ~kUpper)) ? 1 : 0;
+  }
+  EXPECT_LT(any, kKeys * 0.013);
+  EXPECT_LT(same_upper, kKeys * 0.02);  // in a key's own block, which is a little fuller than others
+  EXPECT_LT(same_lower, kKeys * 0.013);
+}
+
 // Low rates show whether a key's eight bits are independent.
 TEST(BloomFilter, LowRatesHoldToo) {
   const std::uint64_t seed = random_seed();

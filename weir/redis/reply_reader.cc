@@ -12,6 +12,14 @@ namespace {
 // An empty buffer larger than this is given back.
 constexpr std::size_t kKeepBuffer = std::size_t{256} << 10;
 constexpr std::size_t kLargestReply = std::size_t{1} << 30;
+// Longer statuses, errors and numbers are nobody's: the parser looks through the whole of an unfinished line
+// whenever more of it comes.
+constexpr std::size_t kLongestLine = std::size_t{64} << 10;
+// The length of a text and the line's end, with room for lengths that are refused.
+constexpr std::size_t kLongestLength = 32;
+constexpr char kTooLarge[] = "a reply is too large";
+// The longest words around a text: "$1073741824\r\n" and "\r\n".
+static_assert(sizeof(Reply) > 15);
 
 }  // namespace
 
@@ -43,6 +51,10 @@ struct ReplyReader::Builder {
   }
 
   static void* create_string(const redisReadTask* task, char* text, std::size_t length) {
+    if (task->type != REDIS_REPLY_STRING && length + 1 > kLongestLine) {
+      self(task).too_large_ = true;
+      return nullptr;
+    }
     return place(task, length, [&] {
       const auto kind = task->type == REDIS_REPLY_ERROR    ? Reply::Kind::error
                         : task->type == REDIS_REPLY_STATUS ? Reply::Kind::status
@@ -82,16 +94,31 @@ ReplyReader::ReplyReader(std::size_t max_reply)
 ReplyReader::~ReplyReader() = default;
 
 void ReplyReader::push(std::string_view bytes) {
-  if (reader_->len + bytes.size() > max_reply_ + kSlice) throw ProtocolError("a reply is too large");
+  if (too_large_) throw ProtocolError(kTooLarge);
   if (redisReaderFeed(reader_.get(), bytes.data(), bytes.size()) != REDIS_OK)
     throw ProtocolError(reader_->errstr);
+}
+
+// An unfinished value is refused for its bytes only if it would be refused when it is whole (a Reply is larger
+// than the protocol's words around a text), so it makes no difference where the bytes are cut.
+bool ReplyReader::begun_too_large() const {
+  const std::string_view value(reader_->buf + reader_->pos, reader_->len - reader_->pos);
+  if (value.size() > max_reply_) return true;
+  if (value.size() <= kLongestLine) return false;
+  // Its first letter, the kind, has been taken already.
+  const bool is_text = reader_->rstack[reader_->ridx].type == REDIS_REPLY_STRING;
+  return !is_text || value.substr(0, kLongestLength).find("\r\n") == std::string_view::npos;
 }
 
 bool ReplyReader::next() {
   void* reply = nullptr;
   if (redisReaderGetReply(reader_.get(), &reply) != REDIS_OK)
-    throw ProtocolError(too_large_ ? "a reply is too large" : reader_->errstr);
-  if (reply == nullptr) return false;
+    throw ProtocolError(too_large_ ? kTooLarge : reader_->errstr);
+  if (reply == nullptr) {
+    too_large_ = begun_too_large();
+    if (too_large_) throw ProtocolError(kTooLarge);
+    return false;
+  }
   built_ = 0;
   return true;
 }

@@ -1,8 +1,9 @@
 // ReplyReader: takes bytes as they come and gives the replies in them. hiredis' reader does the parsing; the
 // values are built in place.
 //
-// Damaged bytes are refused, never believed: after the first ProtocolError the reader is of no more use. What
-// a hostile peer announces costs nothing until it is sent, and what it sends is bounded by `max_reply`.
+// Damaged bytes are refused, never believed: the replies before the damage come, then a ProtocolError, and from
+// then on nothing else; wherever the bytes are cut. What a hostile peer announces costs nothing until it is
+// sent, and what it sends is bounded by `max_reply`, statuses and errors by 64 KiB.
 // Not thread-safe.
 #pragma once
 
@@ -52,6 +53,7 @@ class ReplyReader {
 
   void push(std::string_view bytes);
   bool next();
+  bool begun_too_large() const;
 
   std::size_t max_reply_;
   std::size_t built_ = 0;  // bytes of the reply that is being built

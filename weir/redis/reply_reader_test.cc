@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "weir/base/random.h"
@@ -94,6 +95,55 @@ TEST(ReplyReader, RefusesTooMuch) {
   std::string each;
   for (int i = 0; i < 100; ++i) each += "$10000\r\n" + std::string(10'000, 'x') + "\r\n";
   EXPECT_EQ(read(each, 1 << 20, 50'000).size(), 100U);
+}
+
+// Replies that come, whether they end with a refusal.
+std::pair<std::size_t, bool> verdict(std::string_view bytes, std::size_t step, std::size_t max_reply) {
+  ReplyReader reader(max_reply);
+  std::size_t replies = 0;
+  try {
+    for (std::size_t at = 0; at < bytes.size(); at += step)
+      reader.feed(bytes.substr(at, step), [&](Reply&&) { ++replies; });
+  } catch (const ProtocolError&) {
+    EXPECT_THROW(reader.feed("+OK\r\n", [&](Reply&&) { ++replies; }), ProtocolError);
+    return {replies, true};
+  }
+  return {replies, false};
+}
+
+TEST(ReplyReader, TheVerdictIsTheSameHoweverTheBytesAreCut) {
+  const std::string begun = "+OK\r\n$5000\r\n" + std::string(4000, 'x');
+  const std::string line = "+OK\r\n-ERR " + std::string(4000, 'x');
+  for (const std::size_t step : {1, 7, 1000, 3000, 1 << 20}) {
+    SCOPED_TRACE(step);
+    EXPECT_EQ(verdict(begun, step, 3900), std::pair(std::size_t{1}, true));
+    EXPECT_EQ(verdict(begun, step, 4900), std::pair(std::size_t{1}, false));
+    EXPECT_EQ(verdict(line, step, 3900), std::pair(std::size_t{1}, true));
+    EXPECT_EQ(verdict(line, step, 4900), std::pair(std::size_t{1}, false));
+    // Small ones of which more come at once than one may be long.
+    std::string many;
+    for (int i = 0; i < 5000; ++i) many += "+OK\r\n";
+    EXPECT_EQ(verdict(many, step, 100), std::pair(std::size_t{5000}, false));
+  }
+}
+
+// The parser would look through it from its beginning with each piece: hours, for what is allowed to a text.
+TEST(ReplyReader, ALineOfMoreThan64KiBIsRefused) {
+  constexpr std::size_t kMost = std::size_t{64} << 20;
+  for (const char* kind : {"+", "-", ":", "$", "*"}) {
+    const std::string bytes = "+OK\r\n" + (kind + std::string(70'000, '1'));
+    for (const std::string& all : {bytes, bytes + "\r\n"})
+      for (const std::size_t step : {100, 5000, 1 << 20})
+        EXPECT_EQ(verdict(all, step, kMost), std::pair(std::size_t{1}, true)) << kind << " by " << step;
+  }
+  // The longest and one more; also cut between the two letters of the line's end.
+  for (const std::size_t length : {65'535, 65'536}) {
+    const std::string line = "+" + std::string(length, '1') + "\r\n";
+    for (const std::size_t step : {line.size(), line.size() - 1, line.size() - 2})
+      EXPECT_EQ(verdict(line, step, kMost).second, length == 65'536) << step;
+  }
+  EXPECT_EQ(verdict("$70000\r\n" + std::string(70'000, '1') + "\r\n", 1000, kMost),
+            std::pair(std::size_t{1}, false));
 }
 
 // Whatever bytes come: replies or a ProtocolError; the sanitizers watch. What is read from a prefix that wasn't
