@@ -200,7 +200,7 @@ class BasicLocalCache {
 
   // Reads.
   Found find_anew(const K& key);
-  bool quick_hit(unsigned slot, Mark& mark, std::uint64_t hash, Count kind);
+  bool quick_hit(unsigned slot, Mark& mark, std::uint64_t hash);
   Hit access(const K& key, Duration retry);
   Hit access_locked(Shard& shard, std::uint64_t hash, const K& key, Duration retry);
   Hit hit_at(Shard& shard, Id id, std::uint64_t hash, Duration retry, bool& over);

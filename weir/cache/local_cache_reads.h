@@ -6,23 +6,26 @@
 namespace weir::cache {
 
 // The path of a hit in a cache without times, which calls nothing. Whatever is out of the ordinary is left to
-// `access`, which begins anew: so nothing may be counted here that isn't a whole hit.
+// `access`, which begins anew: so nothing may be counted here that isn't a whole hit. Whether there are times is asked
+// while no writer is at the shard: who puts the first one says so before.
 template <class K, class Stored, class Hash>
 auto BasicLocalCache<K, Stored, Hash>::find(const K& key) -> Found {
   const unsigned slot = detail::ThreadSlot::mine_if_any();
-  if (slot >= detail::ThreadSlot::kSlots || timed_.load(std::memory_order_relaxed)) return find_anew(key);
+  if (slot >= detail::ThreadSlot::kSlots) [[unlikely]]
+    return find_anew(key);
   const std::uint64_t hash = hash_of(key);
   Shard& shard = shard_of(hash);
+  const auto untimed = [this]() WEIR_HOT_LAMBDA { return !timed_.load(std::memory_order_relaxed); };
   typename Shard::Place place;
   if constexpr (Shard::kReadersCheck) {
     Found value;
-    if (shard.copy_at_home(low(hash), key, place, value) && quick_hit(slot, place.mark(), hash, kHit))
+    if (shard.copy_at_home(low(hash), key, place, value, untimed) && quick_hit(slot, place.mark(), hash))
         [[likely]]
       return value;
   } else if (const typename Shard::Reader reader(shard, slot); reader) [[likely]] {
-    if (shard.is_at_home(low(hash), key, place)) [[likely]] {
+    if (untimed() && shard.is_at_home(low(hash), key, place)) [[likely]] {
       const Stored& value = place.pair().value.get();
-      if (quick_hit(slot, place.mark(), hash, is_null(value) ? kNegativeHit : kHit)) [[likely]]
+      if (!is_null(value) && quick_hit(slot, place.mark(), hash)) [[likely]]
         return value;
     }
   }
@@ -34,19 +37,15 @@ WEIR_COLD auto BasicLocalCache<K, Stored, Hash>::find_anew(const K& key) -> Foun
   return access(key, std::chrono::seconds(1)).value;
 }
 
-// Counts a hit, if that is all there is to do. The times are asked for after the entry was found: who puts the
-// first one says so before.
+// Counts a hit of a value, if that is all there is to do.
 template <class K, class Stored, class Hash>
-WEIR_HOT bool BasicLocalCache<K, Stored, Hash>::quick_hit(unsigned slot, Mark& mark, std::uint64_t hash,
-                                                          Count kind) {
-  if (timed_.load(std::memory_order_relaxed)) [[unlikely]]
-    return false;
+WEIR_HOT bool BasicLocalCache<K, Stored, Hash>::quick_hit(unsigned slot, Mark& mark, std::uint64_t hash) {
   if (const std::uint8_t marks = mark.load(std::memory_order_relaxed); marks < Shard::kMostMarks) {
     if (tuner_.samples(hash)) [[unlikely]]
       return false;
     mark.store(marks + 1, std::memory_order_relaxed);
   }
-  counters_.add_own(slot, kind);
+  counters_.add_own(slot, kHit);
   return true;
 }
 

@@ -122,12 +122,14 @@ class alignas(64) Shard {
       }
     });
   }
-  // And its value, to be believed if the answer is true.
-  WEIR_HOT bool copy_at_home(std::uint32_t hash, const K& key, Place& place, std::optional<V>& value) const
+  // And its value, if the answer is true. `untimed()` tells whether no entry has times, asked while nobody writes.
+  template <class Untimed>
+  WEIR_HOT bool copy_at_home(std::uint32_t hash, const K& key, Place& place, std::optional<V>& value,
+                             Untimed untimed) const
     requires kReadersCheck
   {
     const std::uint32_t count = gate_.enter();
-    if (!is_at_home(hash, key, place) || !Gate::may_read(count)) [[unlikely]]
+    if (!Gate::may_read(count) || !untimed() || !is_at_home(hash, key, place)) [[unlikely]]
       return false;
     value = place.pair().value.copy();
     return gate_.still(count);

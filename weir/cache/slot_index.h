@@ -92,13 +92,11 @@ class SlotIndex {
   using Memory = ZeroedArray<SlotBucket>;
 
   // Whether one more entry asks for `grow` first.
-  bool full(std::size_t entries) const {
-    return entries + 1 > held(buckets_.load(std::memory_order_relaxed));
-  }
+  bool full(std::size_t entries) const { return entries + 1 > held_now(); }
   // How many entries the next table is for, `growth` times those of this one, if there will never be more than
   // `most`: a part of that, so that the last growth ends there.
   std::size_t next_entries(std::size_t most, std::size_t growth) const {
-    const std::size_t least = held(buckets_.load(std::memory_order_relaxed)) + kFirst;
+    const std::size_t least = held_now() + kFirst;
     std::size_t next = std::max(most, least);
     while (next / growth >= least) next /= growth;
     return next;
@@ -114,7 +112,8 @@ class SlotIndex {
     while (growing()) move_some(hash_of);  // it is done long before
     // A reader takes the number first and the table second. Tables only grow, so whatever it gets of the two,
     // the number is never beyond the table.
-    before_.store(now_.load(std::memory_order_relaxed), std::memory_order_release);
+    if (!cold_->tables.empty())
+      before_.store(now_.load(std::memory_order_relaxed), std::memory_order_release);
     buckets_before_.store(buckets_.load(std::memory_order_relaxed), std::memory_order_release);
     cold_->moved = 0;
     now_.store(table.data(), std::memory_order_release);
@@ -129,8 +128,6 @@ class SlotIndex {
   WEIR_HOT Id find(std::uint32_t hash, Match match) const {
     const std::uint32_t buckets = buckets_.load(std::memory_order_acquire);
     const SlotBucket* const table = now_.load(std::memory_order_acquire);
-    if (buckets == 0) [[unlikely]]
-      return 0;
     std::uint32_t at = home(buckets, hash);
     for (std::uint32_t seen = 0; seen < buckets; ++seen) {
       const SlotBucket& bucket = table[at];
@@ -151,8 +148,6 @@ class SlotIndex {
   WEIR_HOT bool is_at_home(std::uint32_t hash, Match match) const {
     const std::uint32_t buckets = buckets_.load(std::memory_order_acquire);
     const SlotBucket* const table = now_.load(std::memory_order_acquire);
-    if (buckets == 0) [[unlikely]]
-      return false;
     const SlotBucket& bucket = table[home(buckets, hash)];
     for (unsigned same = bucket.with_tag(tag(hash)); same != 0; same &= same - 1)
       if (match(bucket.id(static_cast<unsigned>(std::countr_zero(same))))) [[likely]]
@@ -164,7 +159,6 @@ class SlotIndex {
   WEIR_HOT Id guess(std::uint32_t hash) const {
     const std::uint32_t buckets = buckets_.load(std::memory_order_acquire);
     const SlotBucket* const table = now_.load(std::memory_order_acquire);
-    if (buckets == 0) return 0;
     const SlotBucket& bucket = table[home(buckets, hash)];
     const unsigned same = bucket.with_tag(tag(hash));
     return same == 0 ? 0 : bucket.id(static_cast<unsigned>(std::countr_zero(same)));
@@ -191,7 +185,9 @@ class SlotIndex {
   }
 
   void erase(std::uint32_t hash, Id id) {
-    if (!erase_in(now_.load(std::memory_order_relaxed), buckets_.load(std::memory_order_relaxed), hash, id))
+    if (erase_in(now_.load(std::memory_order_relaxed), buckets_.load(std::memory_order_relaxed), hash, id))
+      return;
+    if (growing())
       erase_in(before_.load(std::memory_order_relaxed), buckets_before_.load(std::memory_order_relaxed), hash,
                id);
   }
@@ -210,6 +206,9 @@ class SlotIndex {
   static constexpr int kBucketsPerWrite = 2;
 
   static std::size_t held(std::size_t buckets) { return buckets * kSlots * kLoadUp / kLoadDown; }
+  std::size_t held_now() const {
+    return cold_->tables.empty() ? 0 : held(buckets_.load(std::memory_order_relaxed));
+  }
   // The upper bits choose the bucket, the lowest eight tell apart who shares it.
   WEIR_HOT static std::uint32_t home(std::uint32_t buckets, std::uint32_t hash) {
     return static_cast<std::uint32_t>((std::uint64_t{hash} * buckets) >> 32);
@@ -276,8 +275,11 @@ class SlotIndex {
     std::vector<Memory> tables;
   };
 
-  std::atomic<std::uint32_t> buckets_{0}, buckets_before_{0};
-  std::atomic<SlotBucket*> now_{nullptr}, before_{nullptr};
+  // An empty table for all, so that a look-up needn't ask whether there is one.
+  static inline SlotBucket nobody_{};
+
+  std::atomic<std::uint32_t> buckets_{1}, buckets_before_{1};
+  std::atomic<SlotBucket*> now_{&nobody_}, before_{nullptr};
   const std::unique_ptr<Cold> cold_ = std::make_unique<Cold>();
 };
 

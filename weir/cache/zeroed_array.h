@@ -15,7 +15,7 @@ namespace weir::cache::detail {
 // For types whose zero bytes are a valid beginning (integers, atomics of integers and pointers, and structs
 // of them). Large arrays come from the kernel as untouched pages, so making one is O(1). Throws
 // std::bad_alloc.
-template <class T>
+template <class T, bool kZeroed = true>
 class ZeroedArray {
   static_assert(std::is_trivially_destructible_v<T> && alignof(T) <= 64);
 
@@ -27,7 +27,7 @@ class ZeroedArray {
     const std::size_t bytes = size * sizeof(T);
     // A small array is in the nearest caches anyway, and a cache of a hundred has many of them.
     const std::size_t slack = bytes < kSmall && alignof(T) <= alignof(std::max_align_t) ? 0 : kLine;
-    memory_ = std::calloc(1, bytes + slack);
+    memory_ = kZeroed ? std::calloc(1, bytes + slack) : std::malloc(bytes + slack);
     if (memory_ == nullptr) throw std::bad_alloc();
     void* first = memory_;
     std::size_t space = bytes + slack;
@@ -57,5 +57,9 @@ class ZeroedArray {
   T* first_ = nullptr;
   std::size_t size_ = 0;
 };
+
+// The same with whatever was in it before: nothing is touched, so making a large one costs as little as a small one.
+template <class T>
+using UntouchedArray = ZeroedArray<T, false>;
 
 }  // namespace weir::cache::detail
