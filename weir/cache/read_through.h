@@ -52,6 +52,7 @@
 #include "weir/cache/explanation.h"
 #include "weir/cache/key_hash.h"
 #include "weir/cache/lease_table.h"
+#include "weir/cache/read_through_bulk.h"
 #include "weir/cache/read_through_core.h"
 #include "weir/cache/read_through_explain.h"
 #include "weir/cache/read_through_options.h"

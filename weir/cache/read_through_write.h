@@ -6,7 +6,10 @@
 //     co_await write.publish(value);                   // publish ahead: optional
 //
 // A Write that goes without `invalidate` (the store threw: whether it was done is unknown) does that by itself, in
-// the background. If the remote level can't be told, the write stands; that is logged and counted
+// the background. From the beginning to `publish`, or to its own end, it holds the remote lease, and readers of the
+// key on all nodes wait for what it publishes: who doesn't publish needs no Write but ReadThrough::invalidate_all.
+//
+// If the remote level can't be told, the write stands; that is logged and counted
 // (weir_cache_remote_drops_total), and the TTLs bound how long the old value may be served.
 //
 // A Write is used by one coroutine at a time. It may outlive its ReadThrough.
@@ -16,6 +19,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <boost/asio/strand.hpp>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -81,7 +85,9 @@ std::shared_ptr<DropOutcome> start_drop(const std::shared_ptr<Core>& core, std::
   outcome->done = !core->remote;
   using Work = Drop<Core, K, Local>;
   auto drop = std::make_shared<Work>(core, std::move(keys), std::move(own), std::move(local), outcome);
-  if (core->remote) boost::asio::co_spawn(core->loads, Work::run(std::move(drop)), boost::asio::detached);
+  if (core->remote)
+    boost::asio::co_spawn(boost::asio::make_strand(core->loads), Work::run(std::move(drop)),
+                          boost::asio::detached);
   return outcome;
 }
 
@@ -110,13 +116,19 @@ class CacheWrite {
     if (core->remote) state->remote = co_await core->remote->take_over(key);
     co_return CacheWrite(std::move(state));
   }
+  // No write: to be assigned to. Its calls throw std::logic_error.
+  CacheWrite() = default;
   CacheWrite(CacheWrite&&) noexcept = default;
   CacheWrite& operator=(CacheWrite&& other) noexcept {
     std::swap(state_, other.state_);
     return *this;
   }
   ~CacheWrite() {
-    if (state_ && !state_->outcome) state_->drop();
+    if (!state_) return;
+    if (!state_->outcome) state_->drop();
+    if (state_->remote)
+      boost::asio::co_spawn(boost::asio::make_strand(state_->core->loads), State::give_back(state_),
+                            boost::asio::detached);
   }
 
   // After the store's commit: drops the key at the remote level, then here, and cancels all other leases of it.
@@ -124,6 +136,7 @@ class CacheWrite {
   // it is done although the caller is cancelled (operation_aborted). Again: the same answer.
   boost::asio::awaitable<bool> invalidate() {
     const auto state = state_;
+    if (!state) throw std::logic_error("no write was begun");
     if (!state->outcome) state->drop();
     const auto outcome = state->outcome;
     co_await outcome->ended->wait();
@@ -135,7 +148,7 @@ class CacheWrite {
   // std::logic_error before `invalidate` has ended.
   boost::asio::awaitable<bool> publish(Value value, std::optional<Millis> ttl = {}) {
     const auto state = state_;
-    const auto outcome = state->outcome;
+    const auto outcome = state ? state->outcome : nullptr;
     if (!outcome || !state->dropped) throw std::logic_error("a write publishes before it has invalidated");
     Core& core = *state->core;
     if (auto lease = std::exchange(state->remote, std::nullopt)) {
@@ -160,6 +173,11 @@ class CacheWrite {
         self->core->invalidate(self->key, self->local);
         self->dropped = true;
       });
+    }
+    // A lease that isn't used to publish would hold up who comes to load.
+    static boost::asio::awaitable<void> give_back(std::shared_ptr<State> self) {
+      co_await self->outcome->ended->wait();
+      co_await self->core->remote->give_back(self->key, std::move(*self->remote));
     }
 
     const std::shared_ptr<Core> core;

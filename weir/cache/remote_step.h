@@ -196,7 +196,8 @@ class RemoteStep {
   Awaitable<Sight> peek(K key) {
     const std::string name = use_.codec.key(key);
     auto seen = co_await level_.peek(name);
-    Sight sight{.leased = seen.leased};
+    Sight sight;
+    sight.leased = seen.leased;
     if (seen.hit) {
       sight.known = read(name, std::move(*seen.hit));
       sight.damaged = !sight.known;
