@@ -1,7 +1,8 @@
 // MemoryRemote: the level that nodes share, in this process, under the same contract as the one in Redis.
 //
 // For tests, for the lab, and for simulations of several nodes: with a SimulatedTime nothing in it waits for
-// the machine's clock. It can be told to refuse, to hang, to be slow, and to lose its answers. Thread-safe.
+// the machine's clock. It can be told to refuse, to hang, to be slow, and to lose its answers. Thread-safe, for
+// coroutines whose executor runs one handler at a time (a strand, or a context of one thread).
 #pragma once
 
 #include <cstdint>

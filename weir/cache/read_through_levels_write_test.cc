@@ -136,6 +136,19 @@ TEST_F(ReadThroughLevelsWrite, IfTheLevelCannotBeToldTheWriteStandsAndTheTtlBoun
   EXPECT_EQ(*get(1, 1), "new");  // ... and its end
 }
 
+TEST_F(ReadThroughLevelsWrite, PublishingMendsWhatAFailedDropHasLeft) {
+  get(0, 1);
+  auto writing = now(node(0).begin_write(1));
+  store_.rows[1] = "new";
+  level_->set_trouble({.refuses = true});
+  EXPECT_FALSE(now(writing.invalidate()));
+  level_->set_trouble({});
+  pass(100ms);
+  get(0, 2);  // finds out that the level is back
+  EXPECT_TRUE(now(writing.publish(text("new"))));
+  EXPECT_EQ(*get(1, 1), "new");
+}
+
 TEST_F(ReadThroughLevelsWrite, ADropIsTriedAlthoughTheLevelIsKnownToFail) {
   get(0, 1);
   level_->set_trouble({.refuses = true});

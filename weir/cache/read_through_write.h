@@ -152,14 +152,12 @@ class CacheWrite {
     if (!outcome || !state->dropped) throw std::logic_error("a write publishes before it has invalidated");
     Core& core = *state->core;
     if (auto lease = std::exchange(state->remote, std::nullopt)) {
-      // Another write came between, or nobody knows: what we wrote may be old by now.
-      if (outcome->done && !outcome->still_ours) co_return false;
-      if (outcome->done) {
-        std::vector<typename Core::Remote::Offer> offers;
-        offers.push_back({state->key, std::move(*lease), value, ttl});
-        const auto ends = co_await core.remote->share(std::move(offers), Duration(0));
-        if (ends.front() == Core::Remote::Shared::refused) co_return false;
-      }
+      if (outcome->done && !outcome->still_ours) co_return false;  // another write came between
+      // Also when the drop has failed: under a lease that is still good this replaces what stayed there.
+      std::vector<typename Core::Remote::Offer> offers;
+      offers.push_back({state->key, std::move(*lease), value, ttl});
+      const auto ends = co_await core.remote->share(std::move(offers), Duration(0));
+      if (ends.front() == Core::Remote::Shared::refused) co_return false;
     }
     co_return core.fill(state->key, std::exchange(state->local, {}), std::move(value), {.ttl = ttl});
   }
