@@ -202,10 +202,18 @@ World::World(std::uint64_t seed, Fault broken)
         std::make_unique<Cache>(options(), [this](int key) { return load(key); }, io_.get_executor()));
 }
 
+// Whatever still waits then, waits for time alone.
 World::~World() {
   nodes_.clear();
-  while (!holds_.empty()) end_a_hold();
-  for (int i = 0; i < 50; ++i) pass(1s);
+  ending_ = true;
+  level_->set_trouble({});
+  for (int i = 0; i < 10'000; ++i) {
+    while (!holds_.empty()) end_a_hold();
+    turn(io_);
+    const auto next = time_.next();
+    if (!next) break;
+    time_.advance(*next);
+  }
 }
 
 Cache::Options World::options() {
@@ -458,7 +466,9 @@ std::string World::run() {
   return fault_;
 }
 
-constexpr int kWorlds = 400;
+// Of the slips by hand that it was tried with (no check of the lease, no new generation at a write, flights not
+// forgotten, ..) the hardest to find shows in about every hundredth world: so many leave none unseen.
+constexpr int kWorlds = 2'000;
 
 TEST(ReadThroughNodesModel, NothingStaleNobodyForgottenNoSecondLoad) {
   const std::uint64_t first = secure_random64();
