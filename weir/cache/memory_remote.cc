@@ -252,7 +252,8 @@ auto MemoryRemote::release(std::string key, Lease lease) -> Awaitable<void> {
 }
 
 auto MemoryRemote::remove(std::string key) -> Awaitable<void> {
-  std::vector<std::string> one(1, std::move(key));
+  std::vector<std::string> one;
+  one.push_back(std::move(key));
   co_await remove_many(std::move(one));
 }
 
