@@ -3,6 +3,7 @@
 
 #include "site/app/commands.h"
 #include "site/lab/lab.h"
+#include "weir/telemetry/log.h"
 
 namespace weir::site {
 
@@ -22,6 +23,7 @@ int run_lab(const std::string& name, bool json) {
     for (const Accident& other : accidents()) known.push_back(other.name);
     throw config::BadSetting("no lab \"" + name + '"' + config::did_you_mean(name, known));
   }
+  log::set_level(log::Level::error);  // an accident warns of itself; what there is to see is in its figures
   const Outcome outcome = accident->run();
   std::cout << (json ? to_json(*accident, outcome) + '\n' : to_text(*accident, outcome));
   return outcome.held ? 0 : 1;

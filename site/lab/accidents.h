@@ -12,5 +12,6 @@ Accident stale_fill();
 Accident double_write();
 Accident long_absence();
 Accident lost_wakeup();
+Accident cache_down();
 
 }  // namespace weir::site

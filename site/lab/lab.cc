@@ -70,8 +70,8 @@ std::string table(const Outcome& outcome) {
 }  // namespace
 
 std::span<const Accident> accidents() {
-  static const std::array all{stampede(),     penetration(),  avalanche(),  stale_fill(),
-                              double_write(), long_absence(), lost_wakeup()};
+  static const std::array all{stampede(),     penetration(),  avalanche(),   stale_fill(),
+                              double_write(), long_absence(), lost_wakeup(), cache_down()};
   return all;
 }
 

@@ -32,7 +32,7 @@ TEST(LabTest, NamesAreTheOnesOfTheContract) {
   std::set<std::string> names;
   for (const Accident& accident : accidents()) names.insert(accident.name);
   EXPECT_EQ(names, (std::set<std::string>{"stampede", "penetration", "avalanche", "stale-fill",
-                                          "double-write", "long-absence", "lost-wakeup"}));
+                                          "double-write", "long-absence", "lost-wakeup", "cache-down"}));
   EXPECT_EQ(find_accident("stampedes"), nullptr);
 }
 
@@ -79,6 +79,24 @@ TEST(LabTest, NobodyIsLeftWaiting) {
   EXPECT_EQ(number(figure(outcome, "told_of_error").with), 10);
   EXPECT_EQ(number(figure(outcome, "hanging_after_cancel").without), 9);
   EXPECT_EQ(number(figure(outcome, "got_value").with), 9);
+}
+
+TEST(LabTest, ADeadCacheIsNotADeadStore) {
+  const Outcome outcome = run("cache-down");
+  EXPECT_EQ(number(figure(outcome, "bulkhead_loads").without), 4'000);
+  EXPECT_GT(number(figure(outcome, "bulkhead_most_at_once").without), 1'000);
+  EXPECT_EQ(number(figure(outcome, "bulkhead_most_at_once").with), 16);
+  EXPECT_LE(number(figure(outcome, "bulkhead_slowest_ms").with), 116);
+  EXPECT_LT(number(figure(outcome, "bulkhead_refused").with), 4'000);
+  EXPECT_EQ(number(figure(outcome, "availability_loads").with), 2'000);
+  EXPECT_EQ(number(figure(outcome, "availability_refused").with), 0);
+  EXPECT_EQ(number(figure(outcome, "protect_loads").with), 0);
+  EXPECT_EQ(number(figure(outcome, "protect_refused").with), 4'000);
+}
+
+TEST(LabTest, ADeadCacheIsTheSameEachTime) {
+  const Accident& accident = *find_accident("cache-down");
+  EXPECT_EQ(to_json(accident, accident.run()), to_json(accident, accident.run()));
 }
 
 const Outcome kShown{.held = false,

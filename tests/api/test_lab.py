@@ -5,7 +5,7 @@ import subprocess
 import pytest
 from weirserver import BINARY
 
-NAMES = ["stampede", "penetration", "avalanche", "stale-fill", "double-write", "long-absence", "lost-wakeup"]
+NAMES = ["stampede", "penetration", "avalanche", "stale-fill", "double-write", "long-absence", "lost-wakeup", "cache-down"]
 
 
 def lab(*words, cwd):

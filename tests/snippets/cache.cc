@@ -6,7 +6,9 @@
 #include <string>
 
 #include "weir/cache/id_filter.h"
+#include "weir/cache/remote_level.h"
 #include "weir/redis/client.h"
+#include "weir/telemetry/log.h"
 
 namespace weir {
 
@@ -18,6 +20,8 @@ struct Article {
 struct Store {
   boost::asio::awaitable<std::optional<Article>> load(Id id);
   boost::asio::awaitable<void> update(const Article& article);
+  boost::asio::awaitable<std::optional<std::string>> load_text(Id id);
+  boost::asio::awaitable<void> set_text(Id id, std::string text);
 };
 
 boost::asio::awaitable<std::string> load_text();
@@ -25,7 +29,8 @@ void use(const std::optional<std::string>& text);
 
 boost::asio::awaitable<cache::Found<Article>> snippet(Store& store, cache::IdFilter& ids,
                                                       redis::Client& client, boost::asio::io_context& io,
-                                                      Id id, Article article) {
+                                                      std::shared_ptr<cache::RemoteLevel> level, Id id,
+                                                      Article article, std::string text) {
   // SNIPPET
   co_return found;
 }

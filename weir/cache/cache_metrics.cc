@@ -13,6 +13,29 @@ telemetry::Counter loads(const std::string& cache, const char* outcome) {
                             {{"cache", cache}, {"outcome", outcome}});
 }
 
+// One of the cache's own, with one label more or none.
+telemetry::Counter counted(const std::string& cache, const char* name, const char* help,
+                           const char* label = nullptr, const char* value = "") {
+  telemetry::Labels labels{{"cache", cache}};
+  if (label != nullptr) labels[label] = value;
+  return telemetry::counter(name, help, labels);
+}
+telemetry::Counter refreshes(const std::string& cache, const char* outcome) {
+  return counted(cache, "weir_cache_refreshes_total", "Refreshes in the background", "outcome", outcome);
+}
+telemetry::Counter fallbacks(const std::string& cache, const char* answer) {
+  return counted(cache, "weir_cache_remote_fallbacks_total", "Answers to a remote level that fails", "answer",
+                 answer);
+}
+telemetry::Counter drops(const std::string& cache, const char* outcome) {
+  return counted(cache, "weir_cache_remote_drops_total", "Keys dropped at the remote level after a write",
+                 "outcome", outcome);
+}
+telemetry::Counter codec_failures(const std::string& cache, const char* operation) {
+  return counted(cache, "weir_cache_codec_failures_total", "Keys and values that can't be used as bytes",
+                 "operation", operation);
+}
+
 void carry(telemetry::Counter& counter, std::uint64_t now, std::uint64_t told) {
   counter.add(static_cast<double>(now - told));
 }
@@ -40,6 +63,32 @@ CacheMetrics::CacheMetrics(const std::string& cache)
           "Values that weren't cached: a write came between, or they are too heavy", {{"cache", cache}})),
       evictions(
           telemetry::counter("weir_cache_evictions_total", "Entries that made room", {{"cache", cache}})),
+      refresh_ok(refreshes(cache, "ok")),
+      refresh_error(refreshes(cache, "error")),
+      refresh_adopted(refreshes(cache, "adopted")),
+      refresh_skipped(refreshes(cache, "skipped")),
+      batches(counted(cache, "weir_cache_batches_total", "Calls of the bulk loader")),
+      batched_keys(counted(cache, "weir_cache_batched_keys_total", "Keys asked of the bulk loader")),
+      remote_skipped(counted(cache, "weir_cache_remote_skipped_total",
+                             "Reads that didn't ask the remote level, which is known to fail")),
+      fallback_availability(fallbacks(cache, "availability")),
+      fallback_protect(fallbacks(cache, "protect")),
+      fallback_bulkhead(fallbacks(cache, "bulkhead")),
+      bulkhead_refused(
+          counted(cache, "weir_cache_bulkhead_refused_total", "Loads that found no place in the bulkhead")),
+      unleased_loads(counted(cache, "weir_cache_unleased_loads_total",
+                             "Loads beside another node's, which took too long")),
+      drop_ok(drops(cache, "ok")),
+      drop_error(drops(cache, "error")),
+      key_failed(codec_failures(cache, "key")),
+      encode_failed(codec_failures(cache, "encode")),
+      decode_failed(codec_failures(cache, "decode")),
+      remote_away(telemetry::gauge("weir_cache_remote_away", "1 while the remote level is known to fail",
+                                   {{"cache", cache}})),
+      bulkhead_loads(
+          telemetry::gauge("weir_cache_bulkhead_loads", "Loads inside the bulkhead", {{"cache", cache}})),
+      bulkhead_waiting(telemetry::gauge("weir_cache_bulkhead_waiting",
+                                        "Loads that wait for a place in the bulkhead", {{"cache", cache}})),
       entries(telemetry::gauge("weir_cache_entries", "Entries of the local cache", {{"cache", cache}})),
       weight(telemetry::gauge("weir_cache_weight_bytes", "Memory of the local cache", {{"cache", cache}})) {}
 

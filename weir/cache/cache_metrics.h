@@ -24,6 +24,23 @@ struct CacheMetrics {
   telemetry::Counter
       refused_fills;             // weir_cache_refused_fills_total{cache}: a write came between, or too heavy
   telemetry::Counter evictions;  // weir_cache_evictions_total{cache}
+  // weir_cache_refreshes_total{cache,outcome}: in the background; adopted: another node had done it; skipped:
+  // another node does it, or the remote level is away
+  telemetry::Counter refresh_ok, refresh_error, refresh_adopted, refresh_skipped;
+  telemetry::Counter batches, batched_keys;  // weir_cache_batches_total, weir_cache_batched_keys_total{cache}
+
+  // Of the remote level, beside what that counts itself (remote_metrics.h).
+  telemetry::Counter
+      remote_skipped;  // weir_cache_remote_skipped_total{cache}: not asked, it is known to fail
+  // weir_cache_remote_fallbacks_total{cache,answer}: what was done without it
+  telemetry::Counter fallback_availability, fallback_protect, fallback_bulkhead;
+  telemetry::Counter bulkhead_refused;  // weir_cache_bulkhead_refused_total{cache}
+  telemetry::Counter unleased_loads;    // weir_cache_unleased_loads_total{cache}: another node took too long
+  telemetry::Counter drop_ok, drop_error;  // weir_cache_remote_drops_total{cache,outcome}: after a write
+  // weir_cache_codec_failures_total{cache,operation}: key, encode, decode (damaged and foreign values too)
+  telemetry::Counter key_failed, encode_failed, decode_failed;
+  // weir_cache_remote_away, weir_cache_bulkhead_loads, weir_cache_bulkhead_waiting{cache}
+  telemetry::Gauge remote_away, bulkhead_loads, bulkhead_waiting;
   telemetry::Gauge entries, weight;  // weir_cache_entries, weir_cache_weight_bytes{cache}
 };
 

@@ -8,9 +8,9 @@
 #include <stdexcept>
 
 #include "remote_scripts.h"
-#include "weir/base/backoff.h"
 #include "weir/base/random.h"
 #include "weir/cache/ttl.h"
+#include "weir/redis/script.h"
 
 namespace weir::cache {
 
@@ -96,31 +96,7 @@ RemoteCache::Answer answer_from(Reply&& reply, std::string token) {
   throw redis::Error(redis::ErrorKind::unexpected, "a script's answer isn't one of its own");
 }
 
-telemetry::Counter lookups(const std::string& cache, const char* result) {
-  return telemetry::counter("weir_cache_lookups_total", "What was found where the guarded read looked",
-                            {{"cache", cache}, {"level", "remote"}, {"result", result}});
-}
-telemetry::Counter leases(const std::string& cache, const char* outcome) {
-  return telemetry::counter("weir_cache_remote_leases_total",
-                            "Asked for the permission to load for all nodes",
-                            {{"cache", cache}, {"outcome", outcome}});
-}
-telemetry::Counter fills(const std::string& cache, const char* outcome) {
-  return telemetry::counter("weir_cache_remote_fills_total", "Values offered to the remote cache",
-                            {{"cache", cache}, {"outcome", outcome}});
-}
-
 }  // namespace
-
-RemoteCache::Metrics::Metrics(const std::string& cache)
-    : hit(lookups(cache, "hit")),
-      negative_hit(lookups(cache, "negative_hit")),
-      miss(lookups(cache, "miss")),
-      error(lookups(cache, "error")),
-      granted(leases(cache, "granted")),
-      held(leases(cache, "held")),
-      filled(fills(cache, "filled")),
-      refused(fills(cache, "refused")) {}
 
 RemoteCache::RemoteCache(redis::Client& client, Options options)
     : client_(client), options_(std::move(options)), names_(names_of(options_)), metrics_(options_.name) {}
@@ -151,15 +127,6 @@ std::string RemoteCache::ttl_text(bool absent, std::optional<Millis> asked) cons
   return milliseconds(std::chrono::ceil<Millis>(jittered(base, options_.jitter, thread_random())));
 }
 
-void RemoteCache::count(const Hit& hit) {
-  (hit.value ? metrics_.hit : metrics_.negative_hit).add();
-}
-void RemoteCache::count(const Answer& answer) {
-  if (const auto* hit = std::get_if<Hit>(&answer)) return count(*hit);
-  metrics_.miss.add();
-  (std::holds_alternative<Lease>(answer) ? metrics_.granted : metrics_.held).add();
-}
-
 auto RemoteCache::get(std::string key) -> Awaitable<std::optional<Hit>> {
   auto hits = co_await get_many(std::vector<std::string>{std::move(key)});
   co_return std::move(hits.front());
@@ -188,12 +155,25 @@ auto RemoteCache::get_many(std::vector<std::string> keys) -> Awaitable<std::vect
   }
   for (const auto& hit : hits) {
     if (hit) {
-      count(*hit);
+      metrics_.count(*hit);
     } else {
       metrics_.miss.add();
     }
   }
   co_return hits;
+}
+
+auto RemoteCache::peek(std::string key) -> Awaitable<Sight> {
+  std::vector<Command> commands;
+  commands.push_back(Command::read("GET", value_name(key)));
+  commands.push_back(Command::read("PTTL", value_name(key)));
+  commands.push_back(Command::read("PTTL", lease_name(key)));
+  auto replies = co_await client_.pipeline(std::move(commands), options_.timeout);
+  for (const auto& reply : replies) reply.throw_if_error("GET");
+  Sight sight;
+  sight.hit = hit_from(std::move(replies[0]), replies[1]);
+  if (replies[2].integer() >= 0) sight.leased = left_of(replies[2]);
+  co_return sight;
 }
 
 auto RemoteCache::ask(std::vector<std::string> keys) -> Awaitable<std::vector<Answer>> {
@@ -222,7 +202,7 @@ auto RemoteCache::get_or_lease(std::string key) -> Awaitable<Answer> {
 
 auto RemoteCache::get_or_lease_many(std::vector<std::string> keys) -> Awaitable<std::vector<Answer>> {
   auto answers = co_await ask(std::move(keys));
-  for (const auto& answer : answers) count(answer);
+  for (const auto& answer : answers) metrics_.count(answer);
   co_return answers;
 }
 
@@ -235,7 +215,7 @@ auto RemoteCache::get_or_wait(std::string key, Millis patience) -> Awaitable<Ans
     Answer answer = std::move((co_await ask(std::vector<std::string>{key})).front());
     const auto now = std::chrono::steady_clock::now();
     if (!std::holds_alternative<Held>(answer) || now >= give_up) {
-      count(answer);  // once, however often we have looked
+      metrics_.count(answer);  // once, however often we have looked
       co_return answer;
     }
     const auto wait =
@@ -290,29 +270,30 @@ auto RemoteCache::fill_absent(std::string key, Lease lease, std::optional<Millis
                                   ttl_text(true, ttl));
 }
 
-auto RemoteCache::fill_many(std::vector<Fill> fills) -> Awaitable<std::size_t> {
+auto RemoteCache::fill_many(std::vector<Fill> fills) -> Awaitable<std::vector<bool>> {
   std::vector<redis::Client::ScriptCall> calls;
+  std::vector<std::size_t> called;  // whose
   std::vector<redis::Client::ScriptCall> heavy;
-  for (auto& one : fills) {
+  for (std::size_t i = 0; i < fills.size(); ++i) {
+    Fill& one = fills[i];
     if (one.value && one.value->size() > options_.max_value_bytes) {
       heavy.push_back({{lease_name(one.key)}, {std::move(one.lease.token)}});
       continue;
     }
-    std::string ttl = ttl_text(!one.value, std::nullopt);
+    std::string ttl = ttl_text(!one.value, one.ttl);
     calls.push_back({{value_name(one.key), lease_name(one.key)},
                      {std::move(one.lease.token), encoded(std::move(one.value)), std::move(ttl)}});
+    called.push_back(i);
   }
-  const std::size_t offered = fills.size();
-  std::size_t filled = 0;
+  std::vector<bool> done(fills.size());
   const auto replies = co_await client_.eval_many(fill_script(), std::move(calls), options_.timeout);
-  for (const auto& reply : replies) {
-    reply.throw_if_error(fill_script().name());
-    filled += reply.integer() == 1 ? 1 : 0;
+  for (std::size_t i = 0; i < called.size(); ++i) {
+    replies[i].throw_if_error(fill_script().name());
+    done[called[i]] = replies[i].integer() == 1;
   }
-  metrics_.filled.add(static_cast<double>(filled));
-  metrics_.refused.add(static_cast<double>(offered - filled));
+  metrics_.count_fills(done.size(), static_cast<std::size_t>(std::ranges::count(done, true)));
   if (!heavy.empty()) co_await client_.eval_many(release_script(), std::move(heavy), options_.timeout);
-  co_return filled;
+  co_return done;
 }
 
 auto RemoteCache::release(std::string key, Lease lease) -> Awaitable<void> {

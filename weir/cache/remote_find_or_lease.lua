@@ -1,8 +1,9 @@
 -- KEYS[1] the value, KEYS[2] its lease; ARGV[1] a new token, ARGV[2] how long a lease lasts in ms.
 -- {1, value, ms left}: it is there. {2}: it isn't, and the lease is the asker's now. {3, ms left}: it isn't, and
 -- another holds the lease. Asking again with the same token changes nothing.
-local value = redis.call('GET', KEYS[1])
-if value and (string.sub(value, 1, 1) == 'V' or value == 'N') then
+-- What isn't a text (somebody else's key under our name) is as good as nothing: a fill replaces it.
+local value = redis.pcall('GET', KEYS[1])
+if type(value) == 'string' and (string.sub(value, 1, 1) == 'V' or value == 'N') then
   return {1, value, redis.call('PTTL', KEYS[1])}
 end
 local holder = redis.call('GET', KEYS[2])

@@ -87,12 +87,21 @@ class SingleFlight {
   void abandon(const std::vector<FlightPtr>& flights, const std::exception_ptr& error) {
     for (const auto& flight : flights) core_->land(flight, error, {});
   }
+  // Ends one of a load of many before the others: what that load answers for it later is dropped. False when it
+  // had ended.
+  bool land(const FlightPtr& flight, R value) { return core_->land(flight, nullptr, std::move(value)); }
+  bool land(const FlightPtr& flight, const std::exception_ptr& error) {
+    return core_->land(flight, error, {});
+  }
   static const K& key_of(const FlightPtr& flight) { return flight->key; }
   static boost::asio::awaitable<R> wait(FlightPtr flight) {
     co_await flight->gate->wait();
     if (flight->error) std::rethrow_exception(flight->error);
     co_return *flight->value;
   }
+
+  // Whether there is a flight of the key to join.
+  bool open(const K& key) const { return core_->is_open(key); }
 
   // From now on the key's flight takes nobody new.
   void forget(const K& key) { core_->forget(key); }
@@ -192,6 +201,12 @@ struct SingleFlight<K, R, Hash>::Core {
       flight->value = std::move(value);
     });
     return true;
+  }
+
+  bool is_open(const K& key) {
+    Stripe& stripe = stripe_of(key);
+    const std::lock_guard lock(stripe.mutex);
+    return stripe.open.contains(key);
   }
 
   void forget(const K& key) {

@@ -1,0 +1,87 @@
+// What a ReadThrough is made of: its options, its answers, and its use of a level that nodes share.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "weir/base/clock.h"
+#include "weir/cache/codec.h"
+#include "weir/cache/membership.h"
+#include "weir/cache/pause.h"
+#include "weir/cache/remote_level.h"
+
+namespace weir::cache {
+
+// A value, or nothing: then there certainly is none.
+template <class V>
+struct Found {
+  std::shared_ptr<const V> value;
+  explicit operator bool() const { return value != nullptr; }
+  const V& operator*() const { return *value; }
+  const V* operator->() const { return value.get(); }
+};
+
+// What a read does that misses here while the remote level fails. Whatever is known here is served in any case.
+enum class OnRemoteError : std::uint8_t {
+  bulkhead,      // load, `bulkhead_loads` at once; the others wait for a place, shortly, then Unavailable
+  availability,  // load, however many do
+  protect,       // Unavailable at once: the store sees nothing of it
+};
+
+template <class K, class V>
+struct RemoteUse {
+  using Millis = std::chrono::milliseconds;
+
+  std::shared_ptr<RemoteLevel> level{};  // null: there is none
+  Codec<K, V> codec{};
+  // Whether to wait for another node's load, `patience` at most. Without it a miss that finds the lease taken loads
+  // at once and shares nothing: a load for each process instead of one for all. Fills are under a lease in any
+  // case: no stale value comes in either way.
+  bool lease = true;
+  Millis patience{0};  // less than load_timeout; 0: half of it
+  OnRemoteError on_error = OnRemoteError::bulkhead;
+  std::size_t bulkhead_loads = 16;
+  std::size_t bulkhead_waiting = 1'000;
+  Millis bulkhead_wait{500};
+  // After a failure the level isn't asked for retry_first, and for twice as long after each more, up to retry_last.
+  Millis retry_first{100};
+  Millis retry_last{2'000};
+};
+
+template <class K, class V>
+struct ReadThroughOptions {
+  using Millis = std::chrono::milliseconds;
+  // Reads many keys at once; those that it leaves out are absent.
+  using BulkLoad = std::function<boost::asio::awaitable<std::vector<std::pair<K, V>>>(std::vector<K>)>;
+
+  std::string name;                              // the label `cache` of the metrics; the same on all nodes
+  std::size_t capacity = std::size_t{16} << 20;  // bytes of the local cache
+  Millis ttl{std::chrono::minutes(10)};
+  double jitter = 0.1;                           // part of the TTL, both ways; 0: none
+  Millis negative_ttl{std::chrono::seconds(5)};  // of an absence; at least a millisecond
+  Millis soft_ttl{0};                            // when to refresh in the background; 0: never
+  double early_refresh = 0;                      // beta of XFetch, see ttl.h; 0: off, 1: as in the paper
+  Millis load_timeout{std::chrono::seconds(5)};  // the longest that anybody waits for a load
+  std::size_t max_entry_weight = std::size_t{1} << 20;  // heavier values are served, not cached
+  std::size_t max_bulk = 500;                           // keys in one call of the bulk loader
+  std::size_t max_loads = 100'000;                      // at once; more are refused with Unavailable
+  // Bytes of a value, sizeof(V) included; without it, sizeof(V).
+  std::function<std::size_t(const K&, const V&)> weigher{};
+  // Asked before a load; see membership.h.
+  std::function<boost::asio::awaitable<Membership>(const K&)> membership{};
+  // Single reads that miss at about the same time share a call of it too.
+  BulkLoad bulk_load{};
+  RemoteUse<K, V> remote{};
+  const Clock* clock = &Clock::system();
+  Pause pause = timer_pause;  // a simulation gives its own
+};
+
+}  // namespace weir::cache

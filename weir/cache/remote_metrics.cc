@@ -1,0 +1,43 @@
+#include "weir/cache/remote_metrics.h"
+
+namespace weir::cache {
+namespace {
+
+telemetry::Counter lookups(const std::string& cache, const char* result) {
+  return telemetry::counter("weir_cache_lookups_total", "What was found where the guarded read looked",
+                            {{"cache", cache}, {"level", "remote"}, {"result", result}});
+}
+telemetry::Counter leases(const std::string& cache, const char* outcome) {
+  return telemetry::counter("weir_cache_remote_leases_total",
+                            "Asked for the permission to load for all nodes",
+                            {{"cache", cache}, {"outcome", outcome}});
+}
+telemetry::Counter fills(const std::string& cache, const char* outcome) {
+  return telemetry::counter("weir_cache_remote_fills_total", "Values offered to the remote cache",
+                            {{"cache", cache}, {"outcome", outcome}});
+}
+
+}  // namespace
+
+RemoteMetrics::RemoteMetrics(const std::string& cache)
+    : hit(lookups(cache, "hit")),
+      negative_hit(lookups(cache, "negative_hit")),
+      miss(lookups(cache, "miss")),
+      error(lookups(cache, "error")),
+      granted(leases(cache, "granted")),
+      held(leases(cache, "held")),
+      filled(fills(cache, "filled")),
+      refused(fills(cache, "refused")) {}
+
+void RemoteMetrics::count(const RemoteLevel::Answer& answer) {
+  if (const auto* found = std::get_if<RemoteLevel::Hit>(&answer)) return count(*found);
+  miss.add();
+  (std::holds_alternative<RemoteLevel::Lease>(answer) ? granted : held).add();
+}
+
+void RemoteMetrics::count_fills(std::size_t offered, std::size_t done) {
+  filled.add(static_cast<double>(done));
+  refused.add(static_cast<double>(offered - done));
+}
+
+}  // namespace weir::cache

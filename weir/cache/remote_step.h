@@ -1,0 +1,336 @@
+// RemoteStep: what a ReadThrough asks of the level that nodes share, and what it tells it, in values instead of
+// bytes. Failures of the level end here: they are answers ("away"), counted, and the breaker's business.
+//
+// Used by ReadThrough's core, which outlives every call. Thread-safe.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/system/system_error.hpp>
+#include <chrono>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "weir/base/fault.h"
+#include "weir/cache/breaker.h"
+#include "weir/cache/cache_metrics.h"
+#include "weir/cache/read_through_options.h"
+#include "weir/cache/ttl.h"
+#include "weir/telemetry/metrics.h"
+
+namespace weir::cache {
+
+template <class K, class V>
+class RemoteStep {
+ public:
+  using Millis = std::chrono::milliseconds;
+  using Value = std::shared_ptr<const V>;
+  template <class T>
+  using Awaitable = boost::asio::awaitable<T>;
+
+  enum class Turn {
+    known,     // it has told the value, or the absence
+    ours,      // to load and to share, under the lease
+    held,      // another node loads, and the patience has ended
+    away,      // it has failed, or wasn't asked because it is known to
+    unusable,  // the key can't be used there: load, and share nothing
+  };
+  struct Answer {
+    Turn turn = Turn::away;
+    Value value{};     // of `known`; null: absent
+    Millis left{0};    // of its TTL there
+    Duration age{0};   // since it was loaded
+    Duration took{0};  // to load
+    RemoteLevel::Lease lease{};
+  };
+  // How offering a value ended. Refused: a write came between, or the lease ran out; then what was read may be old.
+  enum class Shared { kept, refused, unknown };
+  struct Offer {
+    K key;
+    RemoteLevel::Lease lease;
+    Value value;
+    std::optional<Millis> ttl;
+  };
+
+  RemoteStep(const ReadThroughOptions<K, V>& options, CacheMetrics& metrics)
+      : name_(options.name),
+        use_(options.remote),
+        level_(*options.remote.level),
+        clock_(*options.clock),
+        metrics_(metrics),
+        patience_(!use_.lease                      ? Millis(0)
+                  : use_.patience > Millis::zero() ? use_.patience
+                                                   : options.load_timeout / 2),
+        breaker_(clock_, use_.retry_first, use_.retry_last) {
+    if (!use_.codec.key || !use_.codec.encode || !use_.codec.decode)
+      throw std::invalid_argument("the cache " + name_ + " has a remote level and no codec for it");
+    // Or a slow load's lease would run out under it, and another node would load beside it.
+    if (level_.lease_ttl() < options.load_timeout)
+      throw std::invalid_argument("the remote lease of the cache " + name_ +
+                                  " is shorter than its load_timeout");
+    if (patience_ >= options.load_timeout)
+      throw std::invalid_argument("the patience of the cache " + name_ + " leaves no time for a load");
+  }
+
+  // Before a load: what is known, or whose turn it is.
+  Awaitable<Answer> ask(K key) {
+    const auto name = name_of(key);
+    if (!name) co_return Answer{.turn = Turn::unusable};
+    if (!allowed()) co_return Answer{};
+    auto tried = co_await attempt(level_.get_or_wait(*name, patience_));
+    if (!tried.answer) co_return failed(tried.usable);
+    co_return co_await understood(*name, std::move(*tried.answer));
+  }
+
+  // Before a refresh: what another node has loaded within `fresh_for`, or the lease although a value is there.
+  Awaitable<Answer> ask_refresh(K key, Duration fresh_for) {
+    const auto name = name_of(key);
+    if (!name) co_return Answer{.turn = Turn::unusable};
+    if (!allowed()) co_return Answer{};
+    auto there = co_await attempt(level_.get(*name));
+    if (!there.answer) co_return failed(there.usable);
+    if (*there.answer) {
+      auto known = decoded(*name, std::move(**there.answer));
+      if (known && known->age < fresh_for) co_return std::move(*known);
+    }
+    co_return co_await lease_of(*name);
+  }
+
+  // Without patience, for many, in the keys' order.
+  Awaitable<std::vector<Answer>> ask_many(std::vector<K> keys) {
+    std::vector<Answer> answers(keys.size());
+    std::vector<std::string> names;
+    std::vector<std::size_t> at;
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      if (auto name = name_of(keys[i])) {
+        names.push_back(std::move(*name));
+        at.push_back(i);
+      } else {
+        answers[i].turn = Turn::unusable;
+      }
+    }
+    if (names.empty() || !allowed()) co_return answers;
+    auto tried = co_await attempt(level_.get_or_lease_many(names));
+    if (!tried.answer) {
+      for (const std::size_t i : at) answers[i] = failed(tried.usable);
+      co_return answers;
+    }
+    for (std::size_t i = 0; i < at.size(); ++i)
+      answers[at[i]] = co_await understood(names[i], std::move((*tried.answer)[i]));
+    co_return answers;
+  }
+
+  // After a load: for each offer, in their order, how it ended.
+  Awaitable<std::vector<Shared>> share(std::vector<Offer> offers, Duration took) {
+    std::vector<Shared> ends(offers.size(), Shared::unknown);
+    std::vector<RemoteLevel::Fill> fills;
+    std::vector<std::size_t> at;
+    const Origin origin{clock_.now(), std::chrono::duration_cast<std::chrono::microseconds>(took)};
+    if (breaker_.is_open()) co_return ends;  // the leases run out
+    for (std::size_t i = 0; i < offers.size(); ++i) {
+      if (auto fill = encoded(offers[i], origin)) {
+        fills.push_back(std::move(*fill));
+        at.push_back(i);
+      } else {
+        co_await give_back(offers[i].key, std::move(offers[i].lease));
+      }
+    }
+    if (fills.empty()) co_return ends;
+    const auto tried = co_await attempt(level_.fill_many(std::move(fills)));
+    for (std::size_t i = 0; tried.answer && i < at.size(); ++i)
+      ends[at[i]] = (*tried.answer)[i] ? Shared::kept : Shared::refused;
+    co_return ends;
+  }
+
+  // After a load that failed.
+  Awaitable<void> give_back(K key, RemoteLevel::Lease lease) {
+    if (breaker_.is_open()) co_return;
+    if (const auto name = name_of(key)) co_await attempt(level_.release(*name, std::move(lease)));
+  }
+
+  // Before a write: the lease to publish ahead under; nothing when the level is away.
+  Awaitable<std::optional<RemoteLevel::Lease>> take_over(K key) {
+    const auto name = name_of(key);
+    if (!name || !allowed()) co_return std::nullopt;
+    co_return (co_await attempt(level_.take_over(*name))).answer;
+  }
+
+  // After a write's commit. Tried even while the level is known to fail: what stays there is a lie.
+  struct Dropped {
+    bool done = false;
+    bool still_ours = false;  // the lease that was given is still good
+  };
+  Awaitable<Dropped> drop(K key, std::optional<RemoteLevel::Lease> own) {
+    Dropped dropped;
+    const auto name = name_of(key);
+    if (name && own) {
+      const auto tried = co_await attempt(level_.remove(*name, std::move(*own)));
+      dropped = {tried.answer.has_value(), tried.answer.value_or(false)};
+    } else if (name) {
+      dropped.done = (co_await attempt(level_.remove(*name))).answer.has_value();
+    }
+    count_drops(1, dropped.done);
+    co_return dropped;
+  }
+  Awaitable<bool> drop_many(std::vector<K> keys) {
+    std::vector<std::string> names;
+    for (const K& key : keys)
+      if (auto name = name_of(key)) names.push_back(std::move(*name));
+    const std::size_t usable = names.size();
+    const bool done = (co_await attempt(level_.remove_many(std::move(names)))).answer.has_value();
+    count_drops(keys.size(), done && usable == keys.size());
+    co_return done&& usable == keys.size();
+  }
+
+  // For people: nothing is counted or changed, and the breaker isn't told. Throws what the level throws.
+  struct Sight {
+    std::optional<Answer> known;
+    bool damaged = false;  // there is something, and it is no value of ours
+    std::optional<Millis> leased;
+  };
+  Awaitable<Sight> peek(K key) {
+    const std::string name = use_.codec.key(key);
+    auto seen = co_await level_.peek(name);
+    Sight sight;
+    sight.leased = seen.leased;
+    if (seen.hit) {
+      sight.known = read(name, std::move(*seen.hit));
+      sight.damaged = !sight.known;
+    }
+    co_return sight;
+  }
+
+  // Whether it failed when it was asked last, and how long it isn't asked from now on (zero or less: the next one
+  // asks).
+  bool is_away() const { return breaker_.is_open(); }
+  Duration quiet_for() const { return breaker_.quiet_for(); }
+  Millis patience() const { return patience_; }
+
+ private:
+  // What a call has answered; nothing: it failed, or can't be made (then not `usable`).
+  template <class T>
+  struct Tried {
+    std::optional<T> answer{};
+    bool usable = true;
+  };
+  struct Done {};
+
+  static Awaitable<Done> done_after(Awaitable<void> call) {
+    co_await std::move(call);
+    co_return Done{};
+  }
+  Awaitable<Tried<Done>> attempt(Awaitable<void> call) { return attempt(done_after(std::move(call))); }
+  template <class T>
+  Awaitable<Tried<T>> attempt(Awaitable<T> call) {
+    Tried<T> tried;
+    try {
+      tried.answer = co_await std::move(call);
+      breaker_.succeeded();
+    } catch (const std::invalid_argument& error) {
+      tried.usable = false;
+      metrics_.key_failed.add();
+      telemetry::swallowed("a key of " + name_, error);
+    } catch (const boost::system::system_error& error) {
+      if (error.code() == boost::asio::error::operation_aborted) throw;  // the load's own end, not a failure
+      fail(error);
+    } catch (const std::exception& error) {
+      fail(error);
+    }
+    co_return tried;
+  }
+  void fail(const std::exception& error) {
+    if (breaker_.failed()) telemetry::swallowed("the remote level of " + name_, error);
+  }
+  static Answer failed(bool usable) { return {.turn = usable ? Turn::away : Turn::unusable}; }
+
+  bool allowed() {
+    if (breaker_.allows()) return true;
+    metrics_.remote_skipped.add();
+    return false;
+  }
+  void count_drops(std::size_t keys, bool done) {
+    (done ? metrics_.drop_ok : metrics_.drop_error).add(static_cast<double>(keys));
+    if (!done)
+      telemetry::swallowed("remote drop of " + name_,
+                           Unavailable("what was written may be served old until its TTL ends"));
+  }
+
+  std::optional<std::string> name_of(const K& key) {
+    try {
+      return use_.codec.key(key);
+    } catch (const std::exception& error) {
+      metrics_.key_failed.add();
+      telemetry::swallowed("a key of " + name_, error);
+      return std::nullopt;
+    }
+  }
+
+  Awaitable<Answer> understood(std::string name, RemoteLevel::Answer answer) {
+    if (auto* hit = std::get_if<RemoteLevel::Hit>(&answer)) {
+      if (auto known = decoded(name, std::move(*hit))) co_return std::move(*known);
+      co_return co_await lease_of(name);  // as good as a miss: to be replaced
+    }
+    if (auto* lease = std::get_if<RemoteLevel::Lease>(&answer))
+      co_return Answer{.turn = Turn::ours, .lease = std::move(*lease)};
+    co_return Answer{.turn = Turn::held};
+  }
+  Awaitable<Answer> lease_of(std::string name) {
+    auto tried = co_await attempt(level_.lease(std::move(name)));
+    if (!tried.answer) co_return failed(tried.usable);
+    if (!*tried.answer) co_return Answer{.turn = Turn::held};
+    co_return Answer{.turn = Turn::ours, .lease = std::move(**tried.answer)};
+  }
+
+  std::optional<Answer> decoded(const std::string& name, RemoteLevel::Hit hit) {
+    auto known = read(name, std::move(hit));
+    if (!known) metrics_.decode_failed.add();
+    return known;
+  }
+  std::optional<Answer> read(const std::string& name, RemoteLevel::Hit hit) const {
+    Answer known{.turn = Turn::known, .left = hit.left};
+    if (!hit.value) return known;
+    try {
+      const auto unsealed = unseal(name_, name, *hit.value);
+      auto value = unsealed ? use_.codec.decode(unsealed->value) : std::nullopt;
+      if (!value) return std::nullopt;
+      known.value = std::make_shared<const V>(std::move(*value));
+      // Clocks of nodes differ a little; the age only decides when to refresh.
+      known.age = std::max<Duration>(Duration(0), clock_.now() - unsealed->origin.loaded_at);
+      known.took = unsealed->origin.took;
+      return known;
+    } catch (const std::exception&) {
+      return std::nullopt;
+    }
+  }
+
+  // Nothing when it can't be, or is too heavy.
+  std::optional<RemoteLevel::Fill> encoded(const Offer& offer, const Origin& origin) {
+    auto name = name_of(offer.key);
+    if (!name) return std::nullopt;
+    if (!offer.value) return RemoteLevel::Fill{std::move(*name), offer.lease, std::nullopt, offer.ttl};
+    try {
+      std::string bytes = seal(name_, *name, use_.codec.encode(*offer.value), origin);
+      if (bytes.size() > level_.max_value_bytes()) return std::nullopt;
+      return RemoteLevel::Fill{std::move(*name), offer.lease, std::move(bytes), offer.ttl};
+    } catch (const std::exception& error) {
+      metrics_.encode_failed.add();
+      telemetry::swallowed("a value of " + name_, error);
+      return std::nullopt;
+    }
+  }
+
+  const std::string name_;
+  const RemoteUse<K, V> use_;
+  RemoteLevel& level_;
+  const Clock& clock_;
+  CacheMetrics& metrics_;
+  const Millis patience_;
+  Breaker breaker_;
+};
+
+}  // namespace weir::cache
