@@ -8,13 +8,14 @@ std::string text(std::optional<Explanation::Millis> time) {
 }
 
 std::string local_text(const Explanation& e) {
+  const std::string left = e.local_left ? ", " + text(e.local_left) + " left" : "";
   switch (e.local) {
     case Explanation::Local::fresh:
-      return "a value, fresh";
+      return "a value, fresh" + left;
     case Explanation::Local::stale:
-      return "a value, due for a refresh";
+      return "a value, due for a refresh" + left;
     case Explanation::Local::absent:
-      return "known to be absent";
+      return "known to be absent" + left;
     case Explanation::Local::unknown:
       break;
   }

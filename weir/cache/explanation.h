@@ -39,6 +39,7 @@ struct Explanation {
   };
 
   Local local = Local::unknown;
+  std::optional<Millis> local_left{};      // of its TTL here; none: it has none, or isn't known
   std::optional<Membership> membership{};  // if the cache has a filter and the read would ask it
   std::string membership_error{};
   bool under_way = false;  // a load of the key, here

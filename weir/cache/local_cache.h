@@ -87,6 +87,9 @@ class BasicLocalCache {
   // Whether it is here, and its value, without counting and without keeping it any longer.
   Hit peek(const K& key) const;
 
+  // Its weight and times, with as little trace as `peek`; nothing when it isn't here.
+  std::optional<EntryInfo> inspect(const K& key) const;
+
   // `find` for many, in the keys' order.
   std::vector<Found> find_all(std::span<const K> keys);
 
@@ -208,6 +211,12 @@ class BasicLocalCache {
   void touch(Shard& shard, Mark& mark, std::uint64_t hash);
   void bury(Shard& shard, std::uint64_t hash, const K& key);
   void feed(std::uint64_t hash, const Shard& shard);
+
+  static Times times_at(const Shard& shard, Id id) {
+    const Extra* const extra = shard.extra(id);
+    return extra == nullptr ? Times{} : extra->times();
+  }
+  EntryInfo info_of(const Shard& shard, Id id, const K& key, const Times& times, detail::Nanos now) const;
 
   // Writes.
   // Reading the clock is half the price of a look-up, and for nothing while no entry has a time.

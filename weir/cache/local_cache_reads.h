@@ -183,8 +183,7 @@ auto BasicLocalCache<K, Stored, Hash>::peek(const K& key) const -> Hit {
     const Lock lock(shard.mutex);
     const Id id = shard.find(low(hash), key);
     if (id == 0) return {};
-    const Extra* const extra = shard.extra(id);
-    return answer(extra == nullptr ? Times{} : extra->times(), shard.value(id));
+    return answer(times_at(shard, id), shard.value(id));
   }
 }
 
@@ -208,19 +207,36 @@ void BasicLocalCache<K, Stored, Hash>::for_each_in(unsigned number, Visit visit)
   Shard& shard = shards_[number];
   const Lock lock(shard.mutex);
   const detail::Nanos now = detail::to_nanos(clock_.steady_now());
+  for (Id id = shard.first(); id != 0; id = shard.next(id)) {
+    const Times times = times_at(shard, id);
+    if (times.over(now)) continue;
+    const auto& key = shard.key(id);
+    const auto& value = shard.value(id);
+    visit(key, value, info_of(shard, id, key, times, now));
+  }
+}
+
+template <class K, class Stored, class Hash>
+std::optional<EntryInfo> BasicLocalCache<K, Stored, Hash>::inspect(const K& key) const {
+  const std::uint64_t hash = hash_of(key);
+  const Shard& shard = shard_of(hash);
+  const Lock lock(shard.mutex);
+  const Id id = shard.find(low(hash), key);
+  if (id == 0) return std::nullopt;
+  const detail::Nanos now = detail::to_nanos(clock_.steady_now());
+  const Times times = times_at(shard, id);
+  if (times.over(now)) return std::nullopt;
+  return info_of(shard, id, key, times, now);
+}
+
+template <class K, class Stored, class Hash>
+EntryInfo BasicLocalCache<K, Stored, Hash>::info_of(const Shard& shard, Id id, const K& key,
+                                                    const Times& times, detail::Nanos now) const {
   const auto left = [now](detail::Nanos time) -> std::optional<Duration> {
     if (time == detail::kNoTime) return std::nullopt;
     return Duration(time - now);
   };
-  for (Id id = shard.first(); id != 0; id = shard.next(id)) {
-    const Extra* const extra = shard.extra(id);
-    const Times times = extra == nullptr ? Times{} : extra->times();
-    if (times.over(now)) continue;
-    const auto& key = shard.key(id);
-    const auto& value = shard.value(id);
-    const EntryInfo info{given_of(key, shard.weight(id)), left(times.expires), left(times.refresh)};
-    visit(key, value, info);
-  }
+  return {given_of(key, shard.weight(id)), left(times.expires), left(times.refresh)};
 }
 
 template <class K, class Stored, class Hash>

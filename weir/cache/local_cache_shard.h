@@ -350,7 +350,7 @@ class alignas(64) Shard {
   }
 
   // What readers look at shares a cache line with the lock, which writers take before they change that.
-  BriefMutex mutex;
+  mutable BriefMutex mutex;
 
  private:
   Gate gate_;

@@ -95,6 +95,8 @@ boost::asio::awaitable<Explanation> explain(std::shared_ptr<Core> core, K key) {
   Explanation told;
   if (const auto hit = core->local.peek(key); hit.known)
     told.local = !hit.value ? Local::absent : hit.stale ? Local::stale : Local::fresh;
+  if (const auto entry = core->local.inspect(key); entry && entry->left)
+    told.local_left = std::chrono::ceil<Explanation::Millis>(*entry->left);
   told.under_way = core->flights.open(key);
   if (told.local == Local::unknown) co_await explain_filter(core, key, told);
   co_await explain_remote(core, key, told);
