@@ -83,6 +83,16 @@ TEST_F(ReadThroughLevelsWrite, AReadThatTookTheOldValueFromTheLevelBeforeTheDrop
   EXPECT_FALSE(node(0).find(1));
 }
 
+TEST_F(ReadThroughLevelsWrite, WhatTheLevelRefusesIsNotKeptHereEither) {
+  auto first = now(node(0).begin_write(1));
+  store_.rows[1] = "first";
+  EXPECT_TRUE(now(first.invalidate()));
+  write(1, 1, "second", false);  // node 0 hears nothing of it
+  EXPECT_FALSE(now(first.publish(text("first"))));
+  EXPECT_FALSE(node(0).find(1));
+  EXPECT_EQ(*get(0, 1), "second");
+}
+
 // Two writers on two nodes, in every order of their steps. In the end both nodes and the level hold nothing or
 // what the store holds.
 TEST_F(ReadThroughLevelsWrite, TwoPublishersOnTwoNodesNeverLeaveTheOldValue) {
