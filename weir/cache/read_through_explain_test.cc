@@ -33,7 +33,7 @@ TEST_F(ReadThroughExplain, FollowsAKeyThroughItsLife) {
   pass(2s);
   told = explain(0, 1);
   EXPECT_EQ(told.local, Local::fresh);
-  EXPECT_EQ(told.local_left, 10min - 2s);
+  EXPECT_EQ(told.local_left, 1min - 2s);
   EXPECT_EQ(told.then, Then::serve);
   told = explain(1, 1);
   EXPECT_EQ(told.remote, Remote::value);
@@ -134,7 +134,7 @@ TEST_F(ReadThroughExplain, IsReadable) {
             "remote: a value, loaded 1500 ms ago, 598500 ms left\n"
             "then:   take what the remote level has\n");
   EXPECT_EQ(to_string(explain(0, 1)),
-            "local:  a value, fresh, 598500 ms left\n"
+            "local:  a value, fresh, 58500 ms left\n"
             "remote: a value, loaded 1500 ms ago, 598500 ms left\n"
             "then:   serve what is here\n");
   Explanation away{.local = Local::stale, .under_way = true, .remote = Remote::away, .asked_again = 70ms};
