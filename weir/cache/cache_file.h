@@ -9,7 +9,7 @@
 //     };
 //     save_cache(articles, "articles.cache", ArticleCodec{});
 //     ...
-//     const Loaded loaded = load_cache(articles, "articles.cache", ArticleCodec{}, weigher);
+//     const Loaded loaded = load_cache(articles, "articles.cache", ArticleCodec{});
 //
 // What is in the file is checked before it is believed: each block has a checksum that hangs on the one before.
 // A file that is cut off or damaged gives what stands before the damage, and says so. TTLs go on while the file

@@ -81,7 +81,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   // Behind a right header, so that the blocks are reached from the first byte on.
   std::string headed;
   weir::MemorySink sink(headed);
-  weir::cache::detail::CacheFileWriter(sink, 1, weir::WallTime());
+  const weir::cache::detail::CacheFileWriter writer(sink, 1, weir::WallTime());
   read(with_checksums(headed + bytes));
   return 0;
 }

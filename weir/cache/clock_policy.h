@@ -102,7 +102,6 @@ class ClockPolicy {
 
   std::uint64_t weight() const { return window_.weight + main_.weight; }
   std::uint64_t window_weight() const { return window_.weight; }
-  std::uint64_t window_target() const { return window_target_; }
   std::size_t entries() const { return window_.entries + main_.entries; }
   std::size_t memory_bytes() const { return ghost_.memory_bytes(); }
 

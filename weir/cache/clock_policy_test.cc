@@ -251,22 +251,22 @@ TEST(ShadowCache, AgreesWithASetOnWhatItHolds) {
 TEST(PolicyTuner, FindsTheWindowThatTheKeysAskFor) {
   // A loop over a little more than fits wants the smallest window.
   PolicyTuner loop(1);
-  for (int i = 0; i < 50'000; ++i) loop.feed(mix64(static_cast<std::uint64_t>(i % 300)), 250);
+  for (int i = 0; i < 50'000; ++i) loop.feed(mix64(static_cast<std::uint64_t>(i % 300)), 250, true);
   EXPECT_EQ(loop.choice().window, 0);
   // Each key a few times shortly after another and never again: only recency helps.
   PolicyTuner burst(1);
   for (std::uint64_t i = 0; i < 100'000; ++i)
-    burst.feed(mix64(i / 4 * 4 % 1'000'000 + i % 2 * 500 + i / 2000), 250);
+    burst.feed(mix64(i / 4 * 4 % 1'000'000 + i % 2 * 500 + i / 2000), 250, true);
   Random random(7);
   PolicyTuner drift(1);
-  for (std::uint64_t i = 0; i < 100'000; ++i) drift.feed(mix64(i / 2 + random.below(100)), 200);
+  for (std::uint64_t i = 0; i < 100'000; ++i) drift.feed(mix64(i / 2 + random.below(100)), 200, true);
   EXPECT_TRUE(drift.choice().window >= 0.15 || drift.choice().by_recency);
 }
 
 TEST(PolicyTuner, SamplesSoMuchThatItsShadowsAreFull) {
   PolicyTuner tuner(1);
   EXPECT_TRUE(tuner.samples(mix64(1)));
-  tuner.feed(mix64(1), 100'000);
+  tuner.feed(mix64(1), 100'000, true);
   int sampled = 0;
   for (std::uint64_t key = 0; key < 100'000; ++key) sampled += tuner.samples(mix64(key)) ? 1 : 0;
   EXPECT_GT(sampled, 250);

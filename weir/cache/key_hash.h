@@ -69,9 +69,8 @@ std::size_t key_heap_bytes(const std::tuple<T...>& key);
 template <class K>
 std::size_t key_heap_bytes(const K& key) {
   if constexpr (std::is_same_v<K, std::string>) {
-    return key.capacity() < sizeof(std::string) / 2
-               ? 0
-               : key.capacity() + 1 + 16;  // the allocator rounds up and keeps a header
+    // Of the copy that the cache keeps, which has no room to spare; the allocator rounds up and keeps a header.
+    return key.size() < sizeof(std::string) / 2 ? 0 : key.size() + 1 + 16;
   } else {
     return 0;
   }

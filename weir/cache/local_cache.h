@@ -210,7 +210,7 @@ class BasicLocalCache {
   Verdict judge(Extra& extra, Times times, Duration retry) const;
   void touch(Shard& shard, Mark& mark, std::uint64_t hash);
   void bury(Shard& shard, std::uint64_t hash, const K& key);
-  void feed(std::uint64_t hash, const Shard& shard);
+  void feed(std::uint64_t hash, const Shard& shard, bool may_build);
 
   static Times times_at(const Shard& shard, Id id) {
     const Extra* const extra = shard.extra(id);
@@ -234,8 +234,9 @@ class BasicLocalCache {
                   Trash& trash);
   bool drop_locked(Shard& shard, Id id, Trash& trash);
   Id find_alive(Shard& shard, std::uint64_t hash, const K& key, Trash& trash);
-  Lock lock_with_room(Shard& shard, std::uint64_t weight, SteadyTime now);
-  void borrow(Shard& to, std::uint64_t weight, SteadyTime now);
+  Lock lock_with_room(Shard& shard, std::uint64_t weight, SteadyTime now, Trash& trash);
+  void borrow(Shard& to, std::uint64_t weight, SteadyTime now, Trash& trash);
+  std::size_t ready_for(std::uint64_t budget) const;
   std::uint64_t share() const { return share_.load(std::memory_order_relaxed); }
 
   // What readers use comes first.

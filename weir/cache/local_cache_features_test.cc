@@ -66,6 +66,30 @@ TEST(LocalCacheListener, MayCallTheCache) {
   EXPECT_TRUE(cache.find(101));
 }
 
+// Whatever call it is that makes room, no lock is held any more when the listener hears of it.
+TEST(LocalCacheListener, MayCallTheCacheWhoeverMadeRoom) {
+  Flat* self = nullptr;
+  int heard = 0;
+  bool busy = false;
+  Flat cache({.capacity = 800, .bound = Bound::weights, .shards = 8}, {.removed = [&](int key, int, Removal) {
+               ++heard;
+               if (std::exchange(busy, true)) return;
+               EXPECT_LE(self->weight(), 800U);
+               self->put(key + 100'000, 1);
+               self->set_capacity(self->capacity());
+               self->erase_if([&](int other, int) { return other == key; });
+               busy = false;
+             }});
+  self = &cache;
+  for (int key = 0; key < 2'000; ++key) cache.put(key, key);
+  EXPECT_TRUE(cache.put(-1, 1, 500)) << "room from other shards";
+  EXPECT_TRUE(
+      cache.compute(-2, [](const int*) { return std::optional(Flat::Computed{.value = 1, .weight = 600}); }));
+  cache.set_capacity(100);
+  cache.clear();
+  EXPECT_GT(heard, 2'000);
+}
+
 TEST(LocalCacheWeigher, WeighsWhatIsPutWithoutAWeight) {
   LocalCache<int, std::string> cache(
       {.capacity = 100, .bound = Bound::weights},
@@ -202,6 +226,30 @@ TEST(LocalCacheWalk, ShowsWhatIsAliveWithItsTimes) {
   EXPECT_EQ(seen.at("b").fresh, seconds(-1));
 }
 
+TEST(LocalCacheWalk, WeighsAKeyAsItIsKept) {
+  LocalCache<std::string, int> cache({.capacity = 1 << 20});
+  std::string roomy(40, 'k');
+  roomy.reserve(1'000);
+  cache.put(roomy, std::make_shared<const int>(1), 33);
+  const std::size_t weight = cache.weight();
+  EXPECT_EQ(cache.inspect(std::string(40, 'k'))->weight, 33U);
+  EXPECT_EQ(cache.inspect(roomy)->weight, 33U);
+  cache.for_each([](const auto&, const auto&, const EntryInfo& info) { EXPECT_EQ(info.weight, 33U); });
+  cache.put(std::string(40, 'k'), std::make_shared<const int>(1), 33);
+  EXPECT_EQ(cache.weight(), weight);
+  EXPECT_FALSE(cache.inspect("another"));
+}
+
+TEST(LocalCacheExpiry, WhoOverwritesSweepsToo) {
+  ManualClock clock;
+  Flat cache({.capacity = 1'000, .bound = Bound::weights, .shards = 1, .clock = &clock});
+  for (int key = 0; key < 900; ++key) cache.put(key, key, {.ttl = seconds(1)});
+  cache.put(1'000, 0, {.ttl = minutes(10)});
+  clock.advance(seconds(1));
+  for (int i = 0; i < 900; ++i) cache.put(1'000, i, {.ttl = minutes(10)});
+  EXPECT_EQ(cache.size(), 1U);
+}
+
 TEST(LocalCacheCapacity, ShrinksAtOnceAndGrowsAgain) {
   for (const unsigned shards : {1U, 8U}) {
     Flat cache({.capacity = 10'000, .bound = Bound::weights, .shards = shards});
@@ -328,6 +376,28 @@ TEST(LocalCacheFeaturesConcurrency, WhatCameInIsThereOrWasHeardOfOnce) {
   for (auto& thread : threads) thread.join();
   EXPECT_LE(cache.weight(), cache.capacity());
   expect_balance(cache, ledger);
+}
+
+TEST(LocalCacheFeaturesConcurrency, TheBoundHoldsWhileTheCapacityChanges) {
+  Flat cache({.capacity = 800, .bound = Bound::weights, .shards = 8});
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> writers;
+  for (int t = 0; t < 2; ++t)
+    writers.emplace_back([&, t] {
+      Random random(static_cast<std::uint64_t>(t) + 1);
+      while (!stop) {
+        for (int i = 0; i < 50; ++i) cache.put(static_cast<int>(random.below(4'000)), 1);
+        cache.put(-1 - t, 1, 400);  // its shard borrows nearly all
+      }
+    });
+  std::size_t most = 0;
+  for (int round = 0; round < 2'000; ++round) {
+    cache.set_capacity(800);
+    most = std::max(most, cache.weight());
+  }
+  stop = true;
+  for (auto& writer : writers) writer.join();
+  EXPECT_LE(most, 800U);
 }
 
 // Increments through `compute` from many threads: none is lost.

@@ -151,12 +151,13 @@ auto BasicLocalCache<K, Stored, Hash>::judge(Extra& extra, Times times, Duration
 template <class K, class Stored, class Hash>
 WEIR_HOT void BasicLocalCache<K, Stored, Hash>::touch(Shard& shard, Mark& mark, std::uint64_t hash) {
   if (Shard::raise_mark(mark) && tuner_.samples(hash)) [[unlikely]]
-    feed(hash, shard);
+    feed(hash, shard, false);
 }
 
 template <class K, class Stored, class Hash>
-WEIR_COLD void BasicLocalCache<K, Stored, Hash>::feed(std::uint64_t hash, const Shard& shard) {
-  tuner_.feed(hash, shard.entries_when_full() * shard_count());
+WEIR_COLD void BasicLocalCache<K, Stored, Hash>::feed(std::uint64_t hash, const Shard& shard,
+                                                      bool may_build) {
+  tuner_.feed(hash, shard.entries_when_full() * shard_count(), may_build);
 }
 
 // A reader has met a dead entry. When others are at the shard, they or the next will do it.
@@ -226,7 +227,8 @@ std::optional<EntryInfo> BasicLocalCache<K, Stored, Hash>::inspect(const K& key)
   const detail::Nanos now = detail::to_nanos(clock_.steady_now());
   const Times times = times_at(shard, id);
   if (times.over(now)) return std::nullopt;
-  return info_of(shard, id, key, times, now);
+  const auto& own = shard.key(id);
+  return info_of(shard, id, own, times, now);
 }
 
 template <class K, class Stored, class Hash>

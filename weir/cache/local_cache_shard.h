@@ -83,8 +83,10 @@ class alignas(64) Shard {
   Shard(const Shard&) = delete;
   Shard& operator=(const Shard&) = delete;
   ~Shard() {
-    Trash<K, V> trash;
-    while (const Id id = policy_.first()) take_out(id, Removal::erased, trash);
+    while (const Id id = policy_.first()) {
+      Trash<K, V> trash;  // one at a time: going takes no memory
+      take_out(id, Removal::erased, trash);
+    }
   }
 
   // What a reader of a SeqGate copies of an entry; to be believed only if the gate was `still`.
@@ -167,13 +169,17 @@ class alignas(64) Shard {
     policy_.set_seed(seed);
     growth_ = growth;
   }
+  // Room for so many entries; may throw, and then nothing has changed.
+  void make_ready(std::size_t entries) {
+    slab_.set_most(std::clamp<std::size_t>(entries, 1, Slots::kMostEntries - 1));
+  }
   // The bound in weight. `most_entries`: that can ever fit; `now_entries`: to make ready for from the start.
   void set_budget(std::uint64_t budget, std::size_t most_entries, std::size_t now_entries) {
-    budget_.store(budget, std::memory_order_relaxed);
-    most_entries_ = std::clamp<std::size_t>(most_entries, 1, Slots::kMostEntries - 1);
-    slab_.set_most(most_entries_);
+    make_ready(most_entries);
     if (now_entries > policy_entries_) size_policy(now_entries);
     policy_.set_capacity(budget, policy_entries_);
+    most_entries_ = std::clamp<std::size_t>(most_entries, 1, Slots::kMostEntries - 1);
+    budget_.store(budget, std::memory_order_relaxed);
   }
 
   void set_now(SteadyTime now) { now_ = to_nanos(now); }
@@ -225,7 +231,6 @@ class alignas(64) Shard {
     }
     return id;
   }
-  void abandon(Id id) { slab_.give_back(id); }
 
   // Room was made.
   void insert(Id id, std::uint32_t hash, K key, V value, std::uint64_t weight, Times times,

@@ -24,23 +24,35 @@ BasicLocalCache<K, Stored, Hash>::BasicLocalCache(LocalCacheOptions options, Hoo
   set_capacity(options.capacity);
 }
 
+// First those go down that have more than their new share, then the others go up: so the budgets never sum to more
+// than the larger of the two capacities.
 template <class K, class Stored, class Hash>
 void BasicLocalCache<K, Stored, Hash>::set_capacity(std::size_t capacity) {
-  // Where the number of entries is known to be small, the policy is made ready for all of them.
-  constexpr std::size_t kReadyFor = 16'384;
+  Trash trash(&hooks_.removed);
   const std::lock_guard moving(budgets_);
-  capacity_.store(capacity, std::memory_order_relaxed);
   share_.store(capacity / shard_count(), std::memory_order_relaxed);
-  for (unsigned i = 0; i < shard_count(); ++i) {
-    Shard& shard = shards_[i];
-    const std::size_t budget = share() + (i < capacity % shard_count() ? 1 : 0);
-    const bool ready = bound_ == Bound::weights && budget <= kReadyFor;
-    Trash trash(&hooks_.removed);
-    const Lock lock(shard.mutex);
-    shard.set_now(now_if_timed());
-    shard.set_budget(budget, most_entries(budget), ready ? budget : 0);
-    shard.make_room(0, trash);
-  }
+  const SteadyTime now = now_if_timed();
+  const auto resize = [&](bool down) {
+    for (unsigned i = 0; i < shard_count(); ++i) {
+      Shard& shard = shards_[i];
+      const std::uint64_t budget = share() + (i < capacity % shard_count() ? 1 : 0);
+      const Lock lock(shard.mutex);
+      if ((budget < shard.budget()) != down) continue;
+      shard.set_now(now);
+      shard.set_budget(budget, most_entries(budget), ready_for(budget));
+      shard.make_room(0, trash);
+    }
+  };
+  resize(true);
+  capacity_.store(capacity, std::memory_order_relaxed);
+  resize(false);
+}
+
+// Where the number of entries is known to be small, the policy is made ready for all of them.
+template <class K, class Stored, class Hash>
+std::size_t BasicLocalCache<K, Stored, Hash>::ready_for(std::uint64_t budget) const {
+  constexpr std::uint64_t kMost = 16'384;
+  return bound_ == Bound::weights && budget <= kMost ? budget : 0;
 }
 
 // Saturated: what is too heavy must not become light by an overflow.
@@ -101,7 +113,7 @@ WEIR_COLD bool BasicLocalCache<K, Stored, Hash>::put_anew(Shard& shard, std::uin
     ++shard.stats.refused;
     return drop_locked(shard, shard.find(low(hash), key), trash);
   }
-  const Lock lock = lock_with_room(shard, need, now);
+  const Lock lock = lock_with_room(shard, need, now, trash);
   shard.set_now(now);
   return put_locked(shard, hash, std::move(own), std::move(value), need, times, trash);
 }
@@ -110,6 +122,7 @@ template <class K, class Stored, class Hash>
 WEIR_HOT bool BasicLocalCache<K, Stored, Hash>::put_locked(Shard& shard, std::uint64_t hash, K&& key,
                                                            Stored&& value, std::uint64_t need, Times times,
                                                            Trash& trash) {
+  shard.sweep(kSweepPerPut, trash);
   if (const Id old = shard.find(low(hash), key)) {
     const bool dead = shard.dead(old);
     if (!dead && shard.replace(old, value, need, times, trash)) {
@@ -118,7 +131,6 @@ WEIR_HOT bool BasicLocalCache<K, Stored, Hash>::put_locked(Shard& shard, std::ui
     }
     shard.take_out(old, dead ? Removal::expired : Removal::replaced, trash);
   }
-  shard.sweep(kSweepPerPut, trash);
   if (!shard.make_room(need, trash)) {
     ++shard.stats.refused;
     return false;
@@ -126,7 +138,7 @@ WEIR_HOT bool BasicLocalCache<K, Stored, Hash>::put_locked(Shard& shard, std::ui
   const Id id = shard.prepare(need == 1 && times.none());
   shard.insert(id, low(hash), std::move(key), std::move(value), need, times, tuner_.choice());
   ++shard.stats.puts;
-  if (tuner_.samples(hash)) feed(hash, shard);
+  if (tuner_.samples(hash)) feed(hash, shard, true);
   return true;
 }
 
@@ -141,11 +153,11 @@ bool BasicLocalCache<K, Stored, Hash>::drop_locked(Shard& shard, Id id, Trash& t
 // then it is tried again, a few times.
 template <class K, class Stored, class Hash>
 WEIR_HOT auto BasicLocalCache<K, Stored, Hash>::lock_with_room(Shard& shard, std::uint64_t weight,
-                                                               SteadyTime now) -> Lock {
+                                                               SteadyTime now, Trash& trash) -> Lock {
   constexpr int kTries = 8;
   for (int tries = 0;; ++tries) {
     if (shard.budget() < std::max(weight, share() / 2)) [[unlikely]]
-      borrow(shard, weight, now);
+      borrow(shard, weight, now, trash);
     Lock lock(shard.mutex);
     if (shard.budget() >= weight || tries == kTries) [[likely]]
       return lock;
@@ -155,11 +167,16 @@ WEIR_HOT auto BasicLocalCache<K, Stored, Hash>::lock_with_room(Shard& shard, std
 // Moves budget to a shard which has too little: what others have above their share, until it has its own
 // share; and if that isn't enough for the entry, from all alike. They evict what they have no room for then.
 template <class K, class Stored, class Hash>
-WEIR_COLD void BasicLocalCache<K, Stored, Hash>::borrow(Shard& to, std::uint64_t weight, SteadyTime now) {
+WEIR_COLD void BasicLocalCache<K, Stored, Hash>::borrow(Shard& to, std::uint64_t weight, SteadyTime now,
+                                                        Trash& trash) {
   const std::lock_guard moving(budgets_);
+  {
+    // What may throw comes before anything is taken away.
+    const Lock lock(to.mutex);
+    to.make_ready(most_entries(std::max(weight, share()) + 2 * shard_count()));
+  }
   std::uint64_t got = 0;
   const auto take = [&](Shard& from, std::uint64_t most) {
-    Trash trash(&hooks_.removed);
     const Lock lock(from.mutex);
     from.set_now(now);
     const std::uint64_t part = std::min(most, from.budget());
@@ -215,7 +232,7 @@ bool BasicLocalCache<K, Stored, Hash>::compute(const K& key, Make make) {
     K own = key;
     std::optional<Computed> made;
     Trash trash(&hooks_.removed);
-    const Lock lock = lock_with_room(shard, room, now);
+    const Lock lock = lock_with_room(shard, room, now, trash);
     const Id id = find_alive(shard, hash, key, trash);
     if (id != 0) {
       const auto& current = shard.value(id);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <new>
 
 #include "weir/base/hash.h"
 
@@ -60,16 +61,28 @@ void ShadowCache::drop(Id id) {
   index_[hole] = 0;
 }
 
-void PolicyTuner::feed(std::uint64_t hash, std::size_t entries) {
+void PolicyTuner::feed(std::uint64_t hash, std::size_t entries, bool may_build) noexcept {
   if (busy_.exchange(true, std::memory_order_acquire)) return;
+  struct Done {
+    std::atomic<bool>& busy;
+    ~Done() { busy.store(false, std::memory_order_release); }
+  };
+  const Done done{busy_};
   // An estimate wanders while a cache fills; only a real change is worth new shadows.
-  if (entries > 2 * entries_ || 2 * entries < entries_) make_shadows(entries);
+  if (may_build && (entries > 2 * entries_ || 2 * entries < entries_)) {
+    try {
+      make_shadows(entries);
+    } catch (const std::bad_alloc&) {
+      for (auto& shadow : shadows_) shadow.reset();
+      entries_ = 0;  // the next put tries again
+    }
+  }
+  if (entries_ == 0) return;
   const auto key = static_cast<std::uint32_t>(hash);
   frequency_.add(key);
   for (std::size_t i = 0; i < shadows_.size(); ++i)
     if (shadows_[i]->access(key)) scores_[i] += 1;
   if (++feeds_ % kEpoch == 0) compare();
-  busy_.store(false, std::memory_order_release);
 }
 
 void PolicyTuner::make_shadows(std::size_t entries) {

@@ -86,11 +86,11 @@ class PolicyTuner {
   bool samples(std::uint64_t hash) const {
     return ((hash >> 32) & sample_mask_.load(std::memory_order_relaxed)) == 0;
   }
-  // An access. `entries`: about how many the whole cache holds when it is full. O(shadows).
-  void feed(std::uint64_t hash, std::size_t entries);
+  // An access. `entries`: about how many the whole cache holds when it is full; when that has changed much, new
+  // shadows are made, but only if `may_build`. O(shadows). What can't be done for lack of memory isn't done.
+  void feed(std::uint64_t hash, std::size_t entries, bool may_build) noexcept;
 
   PolicyChoice choice() const { return kChoices[chosen_.load(std::memory_order_relaxed)]; }
-  std::size_t memory_bytes() const { return memory_bytes_.load(std::memory_order_relaxed); }
 
  private:
   static constexpr std::uint32_t kEpoch = 128;  // feeds between two looks at the scores
@@ -104,7 +104,6 @@ class PolicyTuner {
   std::atomic<bool> busy_{false};
   std::atomic<std::uint64_t> sample_mask_{0};
   std::atomic<std::uint32_t> chosen_{0};
-  std::atomic<std::size_t> memory_bytes_{0};
   // What `busy_` guards.
   std::size_t entries_ = 0;
   std::uint32_t feeds_ = 0;

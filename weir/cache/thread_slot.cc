@@ -35,7 +35,7 @@ unsigned ThreadSlot::take() {
                                      std::memory_order_relaxed))
       continue;
     returner.slot = mine_ = slot;
-    unsigned end = end_.load(std::memory_order_relaxed);
+    unsigned end = end_.load(std::memory_order_seq_cst);
     while (end < slot + 1 && !end_.compare_exchange_weak(end, slot + 1, std::memory_order_seq_cst)) {
     }
     return slot;
