@@ -3,10 +3,11 @@ SHELL := /bin/bash
 .DELETE_ON_ERROR:
 JOBS ?= $(shell nproc)
 DATA ?= data
-LISTEN ?= 127.0.0.1:8080
+LISTEN ?= $(or $(WEIR_HTTP_LISTEN),127.0.0.1:8080)
+PREFIX ?= /usr/local
 WEIR := build/release/weir
 
-.PHONY: run build test bench check needs needs-test needs-bench format clean help
+.PHONY: run build install test bench check needs needs-test needs-bench format clean help
 
 help:  ## what can be asked for
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | column -t -s "$$(printf '\t')"
@@ -25,6 +26,10 @@ test: needs-test  ## every test, with the release build
 bench: needs-bench  ## every benchmark; bench-NAME for one, JSON=FILE for programs
 	@scripts/build release all
 	@scripts/bench all $(JSON)
+
+install: needs  ## the library and the program (PREFIX=DIR)
+	@scripts/build release weir weir_libraries
+	@cmake --install build/release --prefix $(PREFIX)
 
 bench-%: needs-bench
 	@scripts/build release all

@@ -15,6 +15,9 @@ endif()
 weir_find_package(Threads)
 find_package(PkgConfig REQUIRED)
 
+# Every library, for who installs them.
+add_custom_target(weir_libraries)
+
 add_library(weir_options INTERFACE)
 target_compile_options(weir_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wconversion
   -Wno-sign-conversion -fno-omit-frame-pointer
@@ -46,6 +49,7 @@ function(weir_library NAME)
   endif()
   set(target weir_${NAME})
   add_library(${target} STATIC ${ARG_SOURCES})
+  add_dependencies(weir_libraries ${target})
   add_library(weir::${NAME} ALIAS ${target})
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${NAME})
   target_include_directories(${target} PUBLIC "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>" "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")

@@ -72,6 +72,8 @@ class Lines {
       throw Unusable("read " + file_.string() + ": the file is damaged or cut short");
     if (file_.extension() == ".gz" && n > 0 && gzdirect(in_.get()) != 0)
       throw Unusable("read " + file_.string() + ": it isn't gzipped");
+    if (std::find(chunk.data(), chunk.data() + n, '\0') != chunk.data() + n)
+      throw Unusable(file_.string() + " isn't one key a line: it holds a zero byte");
     at_end_ = n == 0;
     buffer_.append(chunk.data(), static_cast<std::size_t>(n));
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <list>
 #include <mutex>
+#include <vector>
 
 #include "weir/base/fault.h"
 
@@ -21,14 +22,19 @@ struct Bulkhead::State {
 
   // Hands the place on, or frees it.
   void leave() {
-    const std::lock_guard lock(mutex);
-    if (queue.empty()) {
-      --inside;
-      return;
+    std::shared_ptr<Gate> next;
+    {
+      const std::lock_guard lock(mutex);
+      if (queue.empty()) {
+        --inside;
+        return;
+      }
+      admitted.splice(admitted.end(), queue, queue.begin());
+      admitted.back().admitted = true;
+      next = admitted.back().gate;
     }
-    admitted.splice(admitted.end(), queue, queue.begin());
-    admitted.back().admitted = true;
-    admitted.back().gate->open([] {});
+    // Not under the mutex: where the waiter's executor has gone, opening destroys it here and now.
+    next->open([] {});
   }
 
   BulkheadOptions options;
@@ -103,9 +109,13 @@ boost::asio::awaitable<Bulkhead::Place> Bulkhead::enter_from(std::shared_ptr<Sta
 }
 
 void Bulkhead::stop() {
-  const std::lock_guard lock(state_->mutex);
-  state_->stopped = true;
-  for (const auto& waiter : state_->queue) waiter.gate->open([] {});
+  std::vector<std::shared_ptr<Gate>> waiting;
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->stopped = true;
+    for (const auto& waiter : state_->queue) waiting.push_back(waiter.gate);
+  }
+  for (const auto& gate : waiting) gate->open([] {});
 }
 
 std::size_t Bulkhead::inside() const {

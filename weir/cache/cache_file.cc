@@ -100,6 +100,14 @@ CacheFileReader::CacheFileReader(Source& source, std::uint64_t format) : source_
   saved_at_ = from_micros(static_cast<std::int64_t>(numbers[1]));
 }
 
+CacheFileReader open_cache_file(Source& source, const std::filesystem::path& file, std::uint64_t format) {
+  try {
+    return {source, format};
+  } catch (const Unusable& error) {
+    throw Unusable(file.string() + ": " + error.what());
+  }
+}
+
 std::optional<CacheRecord> CacheFileReader::next() {
   if (ended_) return std::nullopt;
   try {

@@ -2,8 +2,8 @@
 //
 //     struct ArticleCodec {
 //       std::uint64_t format() const { return 3; }                  // of keys and values; another is refused
-//       std::string encode_key(const Id&) const;                    // and back; throws weir::Unusable for what
-//       Id decode_key(std::string_view) const;                      // it can't read: that entry is left out
+//       std::string encode_key(const Id&) const;                    // and back; throws for what it can't read:
+//       Id decode_key(std::string_view) const;                      // that entry is left out
 //       std::string encode_value(const Article&) const;
 //       Article decode_value(std::string_view) const;
 //     };
@@ -24,6 +24,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -50,9 +51,14 @@ template <class T>
 std::string plain_bytes(const T& value);
 template <class T>
 T from_plain_bytes(std::string_view bytes);  // throws weir::Unusable
+template <class T>
+constexpr std::uint64_t plain_kind() {
+  return std::is_convertible_v<const T&, std::string_view> ? 1 : 0;
+}
 template <class K, class V>
 struct PlainCodec {
-  std::uint64_t format() const { return 0; }
+  // By what is kept of keys and values.
+  std::uint64_t format() const { return 2 * plain_kind<K>() + plain_kind<V>(); }
   std::string encode_key(const K& key) const { return plain_bytes(key); }
   K decode_key(std::string_view bytes) const { return from_plain_bytes<K>(bytes); }
   std::string encode_value(const V& value) const { return plain_bytes(value); }
@@ -103,6 +109,9 @@ class CacheFileReader {
   std::uint64_t left_in_block_ = 0, entries_ = 0, checksum_ = 0;
   bool whole_ = false, ended_ = false;
 };
+
+// Throws weir::Unusable with the file's name in it.
+CacheFileReader open_cache_file(Source& source, const std::filesystem::path& file, std::uint64_t format);
 
 std::optional<std::int64_t> nanos_of(std::optional<Duration> time);
 // What is left of a time after the file has lain for so long; nothing when it is over.
@@ -195,7 +204,9 @@ bool put_record(BasicLocalCache<K, Stored, Hash>& cache, const CacheRecord& reco
       Stored value = record.value ? std::make_shared<V>(codec.decode_value(*record.value)) : nullptr;
       return cache.put(key, std::move(value), weight, ttl, refresh_after);
     }
-  } catch (const Unusable&) {
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception&) {
     return false;
   }
 }
@@ -207,7 +218,7 @@ Loaded load_cache(BasicLocalCache<K, Stored, Hash>& cache, const std::filesystem
                   const Codec& codec, const Clock& clock) {
   Loaded loaded;
   FileSource source(file);
-  detail::CacheFileReader reader(source, codec.format());
+  detail::CacheFileReader reader = detail::open_cache_file(source, file, codec.format());
   const detail::Lain lain = detail::lain(reader.saved_at(), clock.now());
   const auto after = [&](std::optional<std::int64_t> left) {
     return left ? Duration(*left) - lain.time : kNever;

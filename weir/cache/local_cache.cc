@@ -47,7 +47,9 @@ Nanos to_nanos(SteadyTime time) {
 }
 
 Nanos after(SteadyTime now, Duration wait) {
-  return wait >= SteadyTime::max() - now ? kNoTime : to_nanos(now + wait);
+  // Also what is long past stays a time that can be subtracted from.
+  constexpr Duration kLongest = std::chrono::hours(24 * 365 * 100);
+  return wait >= SteadyTime::max() - now ? kNoTime : to_nanos(now + std::max(wait, -kLongest));
 }
 
 }  // namespace detail

@@ -2,15 +2,16 @@
 //
 // Promises:
 //  - Hard bound: the weights of all entries never sum to more than the capacity, at no step: room is made
-//    before an entry comes in, not after.
+//    before an entry comes in, not after. (A lower capacity holds when set_capacity has returned.)
 //  - An entry is never seen past its TTL. A TTL of zero or less stores nothing: it never means "forever".
-//  - A look-up moves nothing, allocates nothing and takes no lock that readers share. Small plain values are
-//    read by a seqlock and write nothing at all once an entry is known as popular; others cost one store in
-//    the thread's own cache line.
+//  - A look-up moves nothing, allocates nothing and takes no lock that readers share, as long as there are at most
+//    64 threads at it; those above take the lock of a shard. Small plain values are read by a seqlock and write
+//    nothing that is shared once an entry is known as popular; others cost one store in the thread's own cache
+//    line. A look-up that meets a writer at its shard waits for that write.
 //  - What stays is chosen by how often and how lately keys are asked for; how much each counts is tuned to
 //    the keys by shadow caches (clock_policy.h, policy_tuner.h). `weir cache replay` shows it on your keys.
 //  - Every call does bounded work, but those that say otherwise; there is no background thread. Tables grow a
-//    few places at a time. Dead entries are swept a few at a time by those who put.
+//    few places at a time. Dead entries are swept a few at a time by those who put into their shard.
 //  - Hashing is seeded, and a frequent key gets in whatever collides with it: chosen keys do no harm.
 //
 //     LocalCache<Id, Article> articles({.capacity = 64 << 20});         // shared values; 64 MiB in all
@@ -26,12 +27,14 @@
 #pragma once
 
 #include <atomic>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <type_traits>
 #include <unordered_map>
 #include <utility>
@@ -73,6 +76,7 @@ class BasicLocalCache {
 
   using Hooks = LocalCacheHooks<K, Stored>;
 
+  // Throws std::invalid_argument for an idle time of zero or less.
   explicit BasicLocalCache(LocalCacheOptions options = {}, Hooks hooks = {});
   BasicLocalCache(const BasicLocalCache&) = delete;
   BasicLocalCache& operator=(const BasicLocalCache&) = delete;
@@ -100,17 +104,24 @@ class BasicLocalCache {
   std::vector<Found> load_all(std::span<const K> keys, Load load, Keep keep = {});
 
   // Stores the value. `weight`: with Bound::bytes, the bytes of the value, its sizeof included; the cache adds
-  // its own overhead and what a string as key owns. Without `weight`: what the weigher says, else 1. What was
-  // there before is replaced; when the entry can't be kept (heavier than the capacity, ttl <= 0), it is erased
+  // its own overhead and what a string as key owns. Without `weight`: what the weigher says (see LocalCacheHooks;
+  // a type that owns memory needs one). What was there before is replaced; when the entry can't be kept (heavier than the capacity, ttl <= 0), it is erased
   // and the answer is false. Besides what it evicts, O(1).
-  bool put(const K& key, Stored value, std::size_t weight, Duration ttl = kNever,
-           Duration refresh_after = kNever);
-  bool put(const K& key, Stored value, Keep keep = {});
+  template <std::integral Weight>
+  bool put(const K& key, Stored value, Weight weight, Duration ttl = kNever,
+           Duration refresh_after = kNever) {
+    return put_weighed(key, std::move(value), static_cast<std::size_t>(weight), {ttl, refresh_after});
+  }
+  bool put(const K& key, Stored value, Keep keep = {}) {
+    const std::size_t weight = given_weight(key, value);
+    return put_weighed(key, std::move(value), weight, keep);
+  }
 
   // Atomically replaces a value that is here: change(const V&) answers the new one, or null (for values in
   // place, std::nullopt) to keep the current one; then weigh(const V&) its weight. Both run under the shard's
   // lock: no calls into the cache, nothing slow. The TTL goes on as it was. What was put as null is not
-  // "here". False when nothing was replaced; an entry that outgrew the capacity is dropped.
+  // "here". Seldom, when room has to come from other shards first, `change` is called a second time. False when
+  // nothing was replaced; an entry that outgrew the capacity is dropped.
   template <class Change, class Weigh>
   bool update(const K& key, Change change, Weigh weigh);
 
@@ -121,7 +132,7 @@ class BasicLocalCache {
     std::optional<std::size_t> weight{};
   };
   // Atomically makes the entry what make(const Stored* current) -> std::optional<Computed> answers; nothing
-  // erases it; `current` is null when it isn't here. Runs under the shard's lock: no calls into the cache,
+  // erases it; `current` is null when it isn't here or was put as null. The TTL is the new one's. Runs under the shard's lock: no calls into the cache,
   // nothing slow. Seldom, when room has to come from other shards first, it is called a second time and its
   // first answer is dropped. True when the key is here afterwards.
   template <class Make>
@@ -183,7 +194,9 @@ class BasicLocalCache {
   static std::uint32_t low(std::uint64_t hash) { return static_cast<std::uint32_t>(hash); }
 
   std::size_t given_weight(const K& key, const Stored& value) const {
-    return hooks_.weigher && !is_null(value) ? hooks_.weigher(key, value) : 1;
+    if (is_null(value)) return 1;
+    if (hooks_.weigher) return hooks_.weigher(key, value);
+    return bound_ == Bound::bytes ? own_bytes(target(value)) : 1;
   }
   std::uint64_t whole_weight(const K& key, std::size_t weight) const;
   std::size_t given_of(const K& key, std::uint64_t whole) const;  // the weight as it was given
@@ -227,6 +240,7 @@ class BasicLocalCache {
     return {detail::after(now, keep.ttl), detail::after(now, keep.refresh_after), detail::after(now, idle_)};
   }
   void note_times(Keep keep);
+  bool put_weighed(const K& key, Stored value, std::size_t weight, Keep keep);
   bool replace_quickly(Shard& shard, std::uint64_t hash, const K& key, Stored& value);
   bool put_anew(Shard& shard, std::uint64_t hash, const K& key, Stored&& value, std::uint64_t need,
                 Keep keep);

@@ -250,6 +250,55 @@ TEST(LocalCacheExpiry, WhoOverwritesSweepsToo) {
   EXPECT_EQ(cache.size(), 1U);
 }
 
+TEST(LocalCacheUpdate, WhatFitsIsKeptWhereverTheRoomComesFrom) {
+  Flat cache({.capacity = 1'000, .bound = Bound::weights, .shards = 8});
+  for (int key = 0; key < 3'000; ++key) cache.put(key, key);
+  cache.put(7, 7);
+  EXPECT_TRUE(cache.update(7, [](int) { return std::optional(8); }, [](int) { return 500; }));
+  EXPECT_EQ(cache.find(7), 8);
+  EXPECT_LE(cache.weight(), 1'000U);
+  EXPECT_FALSE(cache.update(7, [](int) { return std::optional(9); }, [](int) { return 1'001; }));
+  EXPECT_FALSE(cache.find(7)) << "what has outgrown the capacity would be a lie";
+
+  Flat full({.capacity = 100, .bound = Bound::weights, .shards = 1});
+  for (int key = 0; key < 100; ++key) full.put(key, key);
+  int kept = 0;
+  for (int key = 0; key < 100; ++key)
+    kept += full.update(key, [](int v) { return std::optional(v); }, [](int) { return 2; });
+  EXPECT_GE(kept, 50) << "each makes room for itself at the cost of others";
+  EXPECT_LE(full.weight(), 100U);
+}
+
+TEST(LocalCacheUpdate, TheTtlGoesOn) {
+  ManualClock clock;
+  Flat cache({.capacity = 10, .bound = Bound::weights, .clock = &clock});
+  cache.put(1, 1, {.ttl = seconds(10)});
+  clock.advance(seconds(9));
+  EXPECT_TRUE(cache.update(1, [](int) { return std::optional(2); }, [](int) { return 3; }));
+  EXPECT_EQ(cache.find(1), 2);
+  clock.advance(seconds(1));
+  EXPECT_FALSE(cache.find(1));
+}
+
+TEST(LocalCachePut, WithoutAWeightCountsWhatStringsTake) {
+  LocalCache<int, std::string> cache({.capacity = 1 << 20});
+  for (int key = 0; key < 100; ++key) cache.put(key, text(std::string(100'000, 'x')), {});
+  EXPECT_LE(cache.size(), 10U);
+  EXPECT_GE(cache.size(), 5U);
+  LocalCache<int, std::string> absences({.capacity = 1 << 20});
+  absences.put(1, nullptr);
+  EXPECT_TRUE(absences.compute(1, [](const auto* current) {
+    EXPECT_EQ(current, nullptr) << "an absence is no value";
+    return std::optional(LocalCache<int, std::string>::Computed{.value = text("x")});
+  }));
+  EXPECT_THROW((LocalCache<int, int>({.idle = Duration::zero()})), std::invalid_argument);
+  Flat heavy({.capacity = SIZE_MAX, .bound = Bound::weights});
+  EXPECT_TRUE(heavy.put(1, 1, SIZE_MAX - 5));
+  heavy.put(2, 2, 100);
+  EXPECT_GE(heavy.weight(), 100U);
+  EXPECT_LT(heavy.size(), 2U) << "no sum overflows";
+}
+
 TEST(LocalCacheCapacity, ShrinksAtOnceAndGrowsAgain) {
   for (const unsigned shards : {1U, 8U}) {
     Flat cache({.capacity = 10'000, .bound = Bound::weights, .shards = shards});

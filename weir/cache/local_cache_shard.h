@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "weir/base/clock.h"
@@ -68,8 +69,13 @@ struct CacheExtra {
   }
 };
 
+// An entry changes its place under a lock, in steps of which none may fail.
 template <class K, class V>
 class alignas(64) Shard {
+  static_assert(std::is_nothrow_move_constructible_v<K> && std::is_nothrow_move_constructible_v<V>,
+                "keys and values of a cache must move without an exception");
+  static_assert(alignof(CachePair<K, V>) <= 64, "the cache's memory is aligned to lines of 64 bytes");
+
  public:
   using Id = std::uint32_t;
   using Gate = typename Reading<K, V>::Gate;
@@ -197,23 +203,17 @@ class alignas(64) Shard {
     return extra == nullptr ? 1 : extra->more_weight + 1;
   }
 
+  // Whether there is room for the weight, once `less` has gone. No sum, which might overflow.
+  bool fits(std::uint64_t weight, std::uint64_t less = 0) const {
+    const std::uint64_t used = policy_.weight() - less, budget = this->budget();
+    return used <= budget && weight <= budget - used;
+  }
+
   // Makes room for the weight; false when it never fits.
   bool make_room(std::uint64_t weight, Trash<K, V>& trash) {
     if (weight > budget()) return false;
-    while (policy_.weight() + weight > budget() || (weight > 0 && policy_.entries() >= most_entries_)) {
+    while (!fits(weight) || (weight > 0 && policy_.entries() >= most_entries_)) {
       evict(policy_.victim(weight), trash);
-    }
-    return true;
-  }
-
-  // The same for an entry that is here and will have this weight; false when it would have to go itself.
-  bool resize(Id id, std::uint64_t weight, Trash<K, V>& trash) {
-    if (weight > budget()) return false;
-    const std::uint64_t before = this->weight(id);
-    while (policy_.weight() - before + weight > budget()) {
-      const Id victim = policy_.victim(weight);
-      if (victim == id) return false;
-      evict(victim, trash);
     }
     return true;
   }
@@ -270,14 +270,13 @@ class alignas(64) Shard {
   }
 
   // A new value in the place of the old one, which counts as a use. False, and nothing is done, when the weight
-  // doesn't fit without evicting: then `value` still is the caller's. Without times, those that were go on. May
-  // throw.
-  bool replace(Id id, V& value, std::uint64_t weight, std::optional<Times> times, Trash<K, V>& trash) {
+  // doesn't fit without evicting: then `value` still is the caller's. May throw.
+  bool replace(Id id, V& value, std::uint64_t weight, Times times, Trash<K, V>& trash) {
     const std::uint64_t before = this->weight(id);
-    if (policy_.weight() - before + weight > budget()) return false;
+    if (!fits(weight, before)) return false;
     auto& pair = slab_.pair(id);
     std::optional<K> key = trash.prepare(pair.key);
-    if (weight != 1 || (times && !times->none())) slab_.want_extra(id);
+    if (weight != 1 || !times.none()) slab_.want_extra(id);
     if (weight != before) policy_.reweigh(id, before, weight);
     {
       const Writing writing(gate_);
@@ -285,7 +284,7 @@ class alignas(64) Shard {
       V old = pair.value.take();
       pair.value.construct(std::move(value));
       if (CacheExtra* extra = slab_.extra(id)) {
-        if (times) extra->set(*times);
+        extra->set(times);
         extra->more_weight = weight - 1;
       }
       trash.add(std::move(key), std::move(old), Removal::replaced);

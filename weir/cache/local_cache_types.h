@@ -29,6 +29,21 @@ struct LocalCacheOptions {
   std::uint64_t seed = 0;                 // of the hash; 0: a secret one
 };
 
+// What a value takes where nobody weighs it: its sizeof and, of a string or a vector, its room. A type of your own
+// that owns memory needs a weigher, or the capacity doesn't bound that memory.
+template <class V>
+std::size_t own_bytes(const V& value) {
+  if constexpr (requires {
+                  typename V::value_type;
+                  value.capacity();
+                  value.data();
+                }) {
+    return sizeof(V) + value.capacity() * sizeof(typename V::value_type);
+  } else {
+    return sizeof(V);
+  }
+}
+
 // Why an entry left.
 enum class Removal : std::uint8_t {
   erased,    // by erase, erase_if, clear, or a put or update that can't be kept
@@ -45,7 +60,7 @@ using RemovalListener = std::function<void(const K&, const Stored&, Removal)>;
 
 template <class K, class Stored>
 struct LocalCacheHooks {
-  // The weight of an entry that is put without one; see LocalCache::put.
+  // The weight of an entry that is put without one. By default 1, and with Bound::bytes `own_bytes` of the value.
   std::function<std::size_t(const K&, const Stored&)> weigher{};
   RemovalListener<K, Stored> removed{};
 };

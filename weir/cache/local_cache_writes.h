@@ -19,6 +19,7 @@ BasicLocalCache<K, Stored, Hash>::BasicLocalCache(LocalCacheOptions options, Hoo
       capacity_(0),
       share_(0),
       timed_(options.idle != kNever) {
+  if (options.idle <= Duration::zero()) throw std::invalid_argument("an idle time must be more than zero");
   // Where `most_entries` is what will really be there, few large steps leave least behind.
   for (unsigned i = 0; i < shard_count(); ++i) shards_[i].set_up(seed_ + i, bound_ == Bound::weights ? 4 : 2);
   set_capacity(options.capacity);
@@ -74,22 +75,16 @@ void BasicLocalCache<K, Stored, Hash>::note_times(Keep keep) {
 }
 
 template <class K, class Stored, class Hash>
-bool BasicLocalCache<K, Stored, Hash>::put(const K& key, Stored value, Keep keep) {
-  const std::size_t weight = given_weight(key, value);
-  return put(key, std::move(value), weight, keep.ttl, keep.refresh_after);
-}
-
-template <class K, class Stored, class Hash>
-bool BasicLocalCache<K, Stored, Hash>::put(const K& key, Stored value, std::size_t weight, Duration ttl,
-                                           Duration refresh_after) {
+bool BasicLocalCache<K, Stored, Hash>::put_weighed(const K& key, Stored value, std::size_t weight,
+                                                   Keep keep) {
   const std::uint64_t hash = hash_of(key);
   Shard& shard = shard_of(hash);
   const std::uint64_t need = whole_weight(key, weight);
-  const bool ordinary = need == 1 && ttl == kNever && refresh_after == kNever && !watched_ &&
+  const bool ordinary = need == 1 && keep.ttl == kNever && keep.refresh_after == kNever && !watched_ &&
                         !timed_.load(std::memory_order_relaxed);
   if (ordinary && replace_quickly(shard, hash, key, value)) [[likely]]
     return true;
-  return put_anew(shard, hash, key, std::move(value), need, {ttl, refresh_after});
+  return put_anew(shard, hash, key, std::move(value), need, keep);
 }
 
 template <class K, class Stored, class Hash>
@@ -201,24 +196,33 @@ template <class Change, class Weigh>
 bool BasicLocalCache<K, Stored, Hash>::update(const K& key, Change change, Weigh weigh) {
   const std::uint64_t hash = hash_of(key);
   Shard& shard = shard_of(hash);
-  Trash trash(&hooks_.removed);
-  const Lock lock(shard.mutex);
-  const Id id = find_alive(shard, hash, key, trash);
-  if (id == 0) return false;
-  const auto& current = shard.value(id);
-  if (is_null(current)) return false;
-  Found changed = change(target(current));
-  if (!changed) return false;
-  const std::uint64_t weight = whole_weight(key, weigh(*changed));
-  bool replaced = false;
-  if constexpr (kShared) {
-    replaced = shard.resize(id, weight, trash) && shard.replace(id, changed, weight, {}, trash);
-  } else {
-    replaced = shard.resize(id, weight, trash) && shard.replace(id, *changed, weight, {}, trash);
+  std::uint64_t room = 0;
+  for (bool again = false;; again = true) {
+    K own = key;
+    Trash trash(&hooks_.removed);
+    const Lock lock = lock_with_room(shard, room, clock_.steady_now(), trash);
+    const Id id = find_alive(shard, hash, key, trash);
+    if (id == 0) return false;
+    const auto& current = shard.value(id);
+    if (is_null(current)) return false;
+    Found changed = change(target(current));
+    if (!changed) return false;
+    const std::uint64_t need = whole_weight(key, weigh(*changed));
+    if (need > capacity()) {
+      ++shard.stats.refused;
+      return drop_locked(shard, id, trash);  // the old value would be a lie
+    }
+    if (need > shard.budget() && !again) {
+      room = need;
+      continue;
+    }
+    const Times times = times_at(shard, id);
+    if constexpr (kShared) {
+      return put_locked(shard, hash, std::move(own), std::move(changed), need, times, trash);
+    } else {
+      return put_locked(shard, hash, std::move(own), *std::move(changed), need, times, trash);
+    }
   }
-  if (replaced) return true;
-  ++shard.stats.refused;
-  return drop_locked(shard, id, trash);  // the old value would be a lie
 }
 
 template <class K, class Stored, class Hash>
@@ -234,12 +238,14 @@ bool BasicLocalCache<K, Stored, Hash>::compute(const K& key, Make make) {
     Trash trash(&hooks_.removed);
     const Lock lock = lock_with_room(shard, room, now, trash);
     const Id id = find_alive(shard, hash, key, trash);
-    if (id != 0) {
-      const auto& current = shard.value(id);
-      made = make(&current);
-    } else {
-      made = make(static_cast<const Stored*>(nullptr));
+    const Stored* current = nullptr;
+    std::optional<Stored> copy;  // values in place are read, and have no address
+    if constexpr (kShared) {
+      if (id != 0 && shard.value(id) != nullptr) current = &shard.value(id);
+    } else if (id != 0) {
+      current = &copy.emplace(shard.value(id));
     }
+    made = make(current);
     if (!made) return drop_locked(shard, id, trash);
     const std::uint64_t need =
         whole_weight(key, made->weight ? *made->weight : given_weight(key, made->value));
