@@ -177,7 +177,7 @@ auto ReadThrough<K, V, Hash>::get(K key, std::optional<Millis> ttl) -> boost::as
   } else {
     core->metrics.coalesced.add();
   }
-  co_return Found{co_await Flights::wait(ticket.flight)};
+  co_return Found{co_await core->flights.wait(ticket.flight)};
 }
 
 template <class K, class V, class Hash>
@@ -213,7 +213,7 @@ auto ReadThrough<K, V, Hash>::get_all(std::span<const K> keys, std::optional<Mil
   // Also when a key was refused: others may have joined the flights that are open already.
   core->launch_many(std::move(fresh));
   if (refused) std::rethrow_exception(refused);
-  for (auto& wait : waits) answers[wait.at] = Found{co_await Flights::wait(wait.flight)};
+  for (auto& wait : waits) answers[wait.at] = Found{co_await core->flights.wait(wait.flight)};
   co_return answers;
 }
 

@@ -161,7 +161,7 @@ auto ReadThroughCore<K, V, Hash>::load_bulk(Self self, std::vector<Item> items)
   // This load's deadline is theirs too.
   for (const auto& flight : elsewhere) {
     try {
-      co_await Flights::wait(flight);
+      co_await self->flights.wait(flight);
     } catch (...) {
       continue;  // those who wait for it are told
     }
