@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <boost/asio/post.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <deque>
+#include <new>
 
 #include "weir/cache/read_through_nodes_fixture.h"
 
@@ -129,6 +131,87 @@ TEST_F(ReadThroughBatch, AnAbsenceThatMayBeAboutToEndIsNotKeptByABatchEither) {
   EXPECT_FALSE(node(0).find(9));
   EXPECT_TRUE(level_knows(8));
   EXPECT_FALSE(level_knows(9));
+}
+
+// get_all doesn't ask the filter, which so can't vouch.
+TEST_F(ReadThroughBatch, GetAllKeepsNoAbsenceWhereThereIsAFilter) {
+  auto given = bulk_options();
+  given.membership = [](const int&) -> asio::awaitable<Membership> { co_return Membership::fresh; };
+  make(given, 1);
+  const std::vector<int> keys{1, 9};
+  const auto found = now(node(0).get_all(keys));
+  EXPECT_TRUE(found[0]);
+  EXPECT_FALSE(found[1]);
+  EXPECT_TRUE(node(0).find(1));
+  EXPECT_FALSE(node(0).find(9));
+  EXPECT_TRUE(level_knows(1));
+  EXPECT_FALSE(level_knows(9));
+}
+
+// A key whose n-th copy from now on fails, as that of a text may.
+struct FragileKey {
+  explicit FragileKey(int i) : id(i) {}
+  FragileKey(const FragileKey& other) : id(other.id) {
+    if (until_it_fails > 0 && --until_it_fails == 0) throw std::bad_alloc();
+  }
+  FragileKey(FragileKey&&) noexcept = default;
+  FragileKey& operator=(const FragileKey&) = default;
+  FragileKey& operator=(FragileKey&&) noexcept = default;
+  ~FragileKey() = default;
+  bool operator==(const FragileKey& other) const { return id == other.id; }
+  int id;
+  static inline int until_it_fails = 0;
+};
+struct FragileHash {
+  std::uint64_t operator()(const FragileKey& key, std::uint64_t seed) const {
+    return KeyHash<int>{}(key.id, seed);
+  }
+};
+using FragileCache = ReadThrough<FragileKey, std::string, FragileHash>;
+
+TEST(ReadThroughLaunch, ALoadThatCantBeLaunchedLeavesNobodyWaiting) {
+  asio::io_context io;
+  const auto yield = [] { return asio::post(asio::use_awaitable); };
+  int failed = 0;
+  for (const bool bulk : {false, true}) {
+    for (int copy = 1; copy <= 12; ++copy) {
+      SCOPED_TRACE("copy " + std::to_string(copy) + (bulk ? ", in bulk" : ""));
+      FragileCache::Options given{.name = "fragile"};
+      if (bulk)
+        given.bulk_load =
+            [&](std::vector<FragileKey>) -> asio::awaitable<std::vector<std::pair<FragileKey, std::string>>> {
+          co_await yield();
+          co_return std::vector<std::pair<FragileKey, std::string>>{};
+        };
+      FragileCache cache(
+          std::move(given),
+          [&](FragileKey) -> asio::awaitable<std::optional<std::string>> {
+            co_await yield();
+            co_return "value";
+          },
+          io.get_executor());
+      auto first = start_on(io.get_executor(), cache.get(FragileKey(1)));
+      FragileKey::until_it_fails = copy;
+      io.restart();
+      for (int step = 0; step < 3; ++step) io.poll_one();  // up to the load's beginning
+      FragileKey::until_it_fails = 0;
+      auto second = start_on(io.get_executor(), cache.get(FragileKey(1)));
+      turn(io);
+      ASSERT_TRUE(is_ready(first) && is_ready(second));
+      for (auto* read : {&first, &second}) {
+        try {
+          EXPECT_EQ(*read->get(), "value");
+        } catch (const std::bad_alloc&) {
+          ++failed;
+        }
+      }
+      auto third = start_on(io.get_executor(), cache.get(FragileKey(1)));
+      turn(io);
+      ASSERT_TRUE(is_ready(third));
+      EXPECT_EQ(*third.get(), "value");
+    }
+  }
+  EXPECT_GT(failed, 4);
 }
 
 TEST_F(ReadThroughBatch, ManyKeysTakeTheirLeasesTogether) {

@@ -34,7 +34,7 @@ auto ReadThroughCore<K, V, Hash>::find_courses(Self self, std::vector<Row>& rows
   for (std::size_t i = 0; i < rows.size(); ++i) {
     Row& row = rows[i];
     if (asked[i].turn == Turn::known) {
-      self->adopt(row.key(), row.lease, asked[i]);
+      self->adopt(row.key(), row.lease, asked[i], row.item.plan);
       self->flights.land(row.item.flight, std::move(asked[i].value));
       continue;
     }

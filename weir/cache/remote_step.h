@@ -54,7 +54,7 @@ class RemoteStep {
     K key;
     RemoteLevel::Lease lease;
     Value value;
-    std::optional<Millis> ttl;
+    std::optional<Millis> ttl;  // none: the cache's own, which so bounds the value's age on all nodes
   };
 
   RemoteStep(const ReadThroughOptions<K, V>& options, CacheMetrics& metrics)
@@ -63,6 +63,8 @@ class RemoteStep {
         level_(*options.remote.level),
         clock_(*options.clock),
         metrics_(metrics),
+        ttl_(options.ttl),
+        negative_ttl_(options.negative_ttl),
         patience_(!use_.lease                      ? Millis(0)
                   : use_.patience > Millis::zero() ? use_.patience
                                                    : options.load_timeout / 2),
@@ -312,11 +314,12 @@ class RemoteStep {
   std::optional<RemoteLevel::Fill> encoded(const Offer& offer, const Origin& origin) {
     auto name = name_of(offer.key);
     if (!name) return std::nullopt;
-    if (!offer.value) return RemoteLevel::Fill{std::move(*name), offer.lease, std::nullopt, offer.ttl};
+    const Millis ttl = offer.ttl.value_or(offer.value ? ttl_ : negative_ttl_);
+    if (!offer.value) return RemoteLevel::Fill{std::move(*name), offer.lease, std::nullopt, ttl};
     try {
       std::string bytes = seal(name_, *name, use_.codec.encode(*offer.value), origin);
       if (bytes.size() > level_.max_value_bytes()) return std::nullopt;
-      return RemoteLevel::Fill{std::move(*name), offer.lease, std::move(bytes), offer.ttl};
+      return RemoteLevel::Fill{std::move(*name), offer.lease, std::move(bytes), ttl};
     } catch (const std::exception& error) {
       metrics_.encode_failed.add();
       telemetry::swallowed("a value of " + name_, error);
@@ -329,6 +332,8 @@ class RemoteStep {
   RemoteLevel& level_;
   const Clock& clock_;
   CacheMetrics& metrics_;
+  const Millis ttl_;
+  const Millis negative_ttl_;
   const Millis patience_;
   Breaker breaker_;
 };
