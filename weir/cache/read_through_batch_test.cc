@@ -133,6 +133,58 @@ TEST_F(ReadThroughBatch, AnAbsenceThatMayBeAboutToEndIsNotKeptByABatchEither) {
   EXPECT_FALSE(level_knows(9));
 }
 
+TEST_F(ReadThroughBatch, DamagedValuesCostNoRoundTripEach) {
+  for (const char* key : {"1", "2", "3"}) level_->plant(key, "foreign");
+  const auto calls = level_->calls();
+  const std::vector<int> keys{1, 2, 3, 9};
+  const auto found = now(node(0).get_all(keys));
+  EXPECT_EQ(*found[0], "one");
+  EXPECT_EQ(*found[2], "three");
+  EXPECT_EQ(store_.bulk_loads, 1);
+  EXPECT_EQ(level_->calls(), calls + 2);  // one look, one fill for what could be leased
+  EXPECT_TRUE(level_knows(9));
+  EXPECT_EQ(*get(1, 1), "one");  // the single read replaces it ...
+  make(bulk_options());
+  const int loads = store_.loads;
+  EXPECT_EQ(*get(0, 1), "one");  // ... for all
+  EXPECT_EQ(store_.loads, loads);
+}
+
+TEST_F(ReadThroughBatch, NobodyWaitsForTheLeasesToGoBack) {
+  store_.hold_loads();
+  store_.failing = true;
+  auto reads = start_all(0, 1, 5);
+  level_->set_trouble({.latency = 1s});
+  store_.let_go();
+  turn(io_);
+  for (auto& read : reads) {
+    ASSERT_TRUE(is_ready(read));
+    EXPECT_THROW(read.get(), Unavailable);
+  }
+  for (int i = 0; i < 5; ++i) pass(1s);
+  level_->set_trouble({});
+  for (const char* key : {"1", "3", "5"}) EXPECT_FALSE(now(level_->peek(key)).leased);
+}
+
+TEST_F(ReadThroughBatch, NorForThoseOfAbsencesThatArentKept) {
+  auto given = bulk_options();
+  given.membership = [](const int&) -> asio::awaitable<Membership> { co_return Membership::fresh; };
+  make(given, 1);
+  store_.hold_loads();
+  auto reads = start_all(0, 8, 9);
+  level_->set_trouble({.latency = 1s});
+  store_.let_go();
+  turn(io_);
+  for (auto& read : reads) {
+    ASSERT_TRUE(is_ready(read));
+    EXPECT_FALSE(read.get());
+  }
+  for (int i = 0; i < 2; ++i) pass(1s);
+  level_->set_trouble({});
+  EXPECT_FALSE(now(level_->peek("8")).leased);
+  EXPECT_FALSE(now(level_->peek("9")).leased);
+}
+
 // get_all doesn't ask the filter, which so can't vouch.
 TEST_F(ReadThroughBatch, GetAllKeepsNoAbsenceWhereThereIsAFilter) {
   auto given = bulk_options();

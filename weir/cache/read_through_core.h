@@ -184,6 +184,7 @@ struct ReadThroughCore : std::enable_shared_from_this<ReadThroughCore<K, V, Hash
   static Awaitable<void> load_rows(Self self, std::vector<Row> rows, Bulkhead::Place place);
   static Awaitable<void> load_rows_from_store(Self self, std::vector<Row>& rows, Duration& took);
   static Awaitable<void> share_rows(Self self, std::vector<Row>& rows, Duration took);
+  static Awaitable<void> give_back(Self self, std::vector<Row>& rows);
 
   std::size_t weigh(const K& key, const V& value) const {
     return options.weigher ? options.weigher(key, value) : sizeof(V);
