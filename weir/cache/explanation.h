@@ -26,8 +26,8 @@ struct Explanation {
   };
   // What the read would do.
   enum class Then : std::uint8_t {
-    serve,              // what is here
-    serve_and_refresh,  // the same, and start a refresh in the background, unless one was started just before
+    serve,              // what is here; `stale` and `under_way`: it is being refreshed already
+    serve_and_refresh,  // the same, and start a refresh, unless one that has ended was started just before
     answer_absent,      // by the membership filter
     fail,               // the filter can't tell, or the store is protected while the remote level is away
     join,               // wait for the load that is under way here

@@ -8,6 +8,8 @@
 #include <boost/asio/any_completion_handler.hpp>
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -20,6 +22,10 @@ class Gate : public std::enable_shared_from_this<Gate> {
   // Throws boost::system::system_error(operation_aborted) when the waiter is cancelled. The gate must be
   // owned by a shared_ptr; the wait shares it.
   boost::asio::awaitable<void> wait();
+
+  // The same until the deadline at most: false when the gate hadn't opened by then. That costs a timer on the waiter's
+  // executor, and none when the gate is open already.
+  boost::asio::awaitable<bool> wait_until(std::chrono::steady_clock::time_point deadline);
 
   // Runs `first`, which nobody who waits can miss, opens, and wakes all. False, doing nothing, when it was
   // open.
@@ -45,8 +51,8 @@ class Gate : public std::enable_shared_from_this<Gate> {
   using Waiters = std::map<std::uint64_t, Waiter>;
 
   template <class Handler>
-  void enlist(Handler handler);
-  void cancel(std::uint64_t waiter);
+  void enlist(Handler handler, boost::asio::steady_timer* deadline);
+  void end(std::uint64_t waiter, boost::system::error_code outcome);
   static void resume(Waiter waiter, boost::system::error_code outcome);
   static void wake(Waiters waiters);
 

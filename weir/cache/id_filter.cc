@@ -142,13 +142,13 @@ awaitable<Id> IdFilter::Core::look() {
       });
     }
   }
-  co_return co_await Looks::wait(flight);
+  co_return co_await looks.wait(flight);
 }
 
 awaitable<std::vector<Id>> IdFilter::Core::look_once(std::shared_ptr<Core> self, Looks::FlightPtr before) {
   if (before) {
     try {
-      co_await Looks::wait(before);
+      co_await self->looks.wait(before);
     } catch (const std::exception&) {
       // Those who waited for that one have heard of it.
     }

@@ -49,7 +49,7 @@ class LeaseTable {
       if (!stripe_) return;
       const std::lock_guard lock(stripe_->mutex);
       if (--entry_->second.out == 0)
-        stripe_->leased.erase(K(entry_->first));  // not by a reference into itself
+        stripe_->leased.erase(stripe_->leased.find(entry_->first));  // copies no key: that may throw
     }
 
    private:

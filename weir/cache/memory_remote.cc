@@ -1,6 +1,7 @@
 #include "weir/cache/memory_remote.h"
 
 #include <algorithm>
+#include <exception>
 #include <stdexcept>
 #include <utility>
 
@@ -56,13 +57,32 @@ void MemoryRemote::leave(std::size_t looks) {
 
 // The rest up to the next break is under the lock.
 
-auto MemoryRemote::entry_of(const std::string& key) -> Entry& {
+void MemoryRemote::check(const std::string& key) const {
   if (key.empty() || key.size() > options_.max_key_bytes)
     throw std::invalid_argument("a key has " + std::to_string(key.size()) + " bytes");
-  if (const auto at = entries_.find(key); at != entries_.end()) return at->second;
-  if (entries_.size() >= options_.max_keys) purge();
-  if (entries_.size() >= options_.max_keys) throw Unavailable("the remote level is full");
+}
+
+// Null when there is none.
+auto MemoryRemote::find(const std::string& key) -> Entry* {
+  check(key);
+  const auto at = entries_.find(key);
+  return at == entries_.end() ? nullptr : &at->second;
+}
+
+auto MemoryRemote::entry_of(const std::string& key) -> Entry& {
+  if (Entry* const entry = find(key)) return *entry;
+  make_room({&key, 1});
   return entries_[key];
+}
+
+void MemoryRemote::make_room(std::span<const std::string> keys) {
+  const auto too_many = [&] {
+    const auto missing = std::ranges::count_if(keys, [&](const auto& key) { return find(key) == nullptr; });
+    return entries_.size() + static_cast<std::size_t>(missing) > options_.max_keys;
+  };
+  if (!too_many()) return;
+  purge();
+  if (too_many()) throw Unavailable("the remote level is full");
 }
 
 // O(keys), and only when it is full: what is dead goes.
@@ -100,8 +120,9 @@ auto MemoryRemote::ask(const std::string& key) -> Answer {
 
 bool MemoryRemote::put(const std::string& key, const Lease& lease, std::optional<std::string> value,
                        std::optional<Millis> ttl) {
-  Entry& entry = entry_of(key);
-  if (!is_leased(entry) || entry.token != lease.token) return false;
+  Entry* const there = find(key);
+  if (there == nullptr || !is_leased(*there) || there->token != lease.token) return false;
+  Entry& entry = *there;
   entry.token.clear();
   wake(entry);
   if (value && value->size() > options_.max_value_bytes) return false;
@@ -110,6 +131,14 @@ bool MemoryRemote::put(const std::string& key, const Lease& lease, std::optional
   entry.value = std::move(value);
   entry.expires = options_.clock->steady_now() + jittered(base, options_.jitter, random_);
   return true;
+}
+
+void MemoryRemote::forget(const std::string& key) {
+  Entry* const entry = find(key);
+  if (entry == nullptr) return;
+  entry->known = false;
+  entry->token.clear();
+  wake(*entry);
 }
 
 void MemoryRemote::wake(Entry& entry) {
@@ -124,7 +153,7 @@ auto MemoryRemote::get(std::string key) -> Awaitable<std::optional<Hit>> {
   std::optional<Hit> hit;
   {
     const std::lock_guard lock(mutex_);
-    hit = hit_of(entry_of(key));
+    if (const Entry* const entry = find(key)) hit = hit_of(*entry);
   }
   leave(1);
   if (hit) {
@@ -140,10 +169,10 @@ auto MemoryRemote::peek(std::string key) -> Awaitable<Sight> {
   Sight sight;
   {
     const std::lock_guard lock(mutex_);
-    if (const auto at = entries_.find(key); at != entries_.end()) {
-      sight.hit = hit_of(at->second);
-      if (is_leased(at->second))
-        sight.leased = std::chrono::ceil<Millis>(at->second.lease_expires - options_.clock->steady_now());
+    if (const Entry* const entry = find(key)) {
+      sight.hit = hit_of(*entry);
+      if (is_leased(*entry))
+        sight.leased = std::chrono::ceil<Millis>(entry->lease_expires - options_.clock->steady_now());
     }
   }
   leave();
@@ -180,6 +209,7 @@ auto MemoryRemote::get_or_lease_many(std::vector<std::string> keys) -> Awaitable
   std::vector<Answer> answers;
   {
     const std::lock_guard lock(mutex_);
+    make_room(keys);  // for all or none: an answer that isn't given must grant no lease
     for (const auto& key : keys) answers.push_back(ask(key));
   }
   leave(keys.size());
@@ -242,10 +272,10 @@ auto MemoryRemote::release(std::string key, Lease lease) -> Awaitable<void> {
   co_await arrive();
   {
     const std::lock_guard lock(mutex_);
-    Entry& entry = entry_of(key);
-    if (entry.token == lease.token) {
-      entry.token.clear();
-      wake(entry);
+    Entry* const entry = find(key);
+    if (entry != nullptr && entry->token == lease.token) {
+      entry->token.clear();
+      wake(*entry);
     }
   }
   leave();
@@ -259,16 +289,19 @@ auto MemoryRemote::remove(std::string key) -> Awaitable<void> {
 
 auto MemoryRemote::remove_many(std::vector<std::string> keys) -> Awaitable<void> {
   co_await arrive();
+  std::exception_ptr unusable;
   {
     const std::lock_guard lock(mutex_);
     for (const auto& key : keys) {
-      Entry& entry = entry_of(key);
-      entry.known = false;
-      entry.token.clear();
-      wake(entry);
+      try {
+        forget(key);
+      } catch (const std::invalid_argument&) {
+        if (!unusable) unusable = std::current_exception();  // the others are dropped all the same
+      }
     }
   }
   leave();
+  if (unusable) std::rethrow_exception(unusable);
 }
 
 auto MemoryRemote::remove(std::string key, Lease own) -> Awaitable<bool> {
@@ -276,12 +309,12 @@ auto MemoryRemote::remove(std::string key, Lease own) -> Awaitable<bool> {
   bool good = false;
   {
     const std::lock_guard lock(mutex_);
-    Entry& entry = entry_of(key);
-    entry.known = false;
-    good = is_leased(entry) && entry.token == own.token;
-    if (!good) {
-      entry.token.clear();
-      wake(entry);
+    Entry* const entry = find(key);
+    good = entry != nullptr && is_leased(*entry) && entry->token == own.token;
+    if (good) {
+      entry->known = false;
+    } else {
+      forget(key);
     }
   }
   leave();
@@ -290,14 +323,15 @@ auto MemoryRemote::remove(std::string key, Lease own) -> Awaitable<bool> {
 
 void MemoryRemote::evict_value(const std::string& key) {
   const std::lock_guard lock(mutex_);
-  entry_of(key).known = false;
+  if (Entry* const entry = find(key)) entry->known = false;
 }
 
 void MemoryRemote::evict_lease(const std::string& key) {
   const std::lock_guard lock(mutex_);
-  Entry& entry = entry_of(key);
-  entry.token.clear();
-  wake(entry);
+  Entry* const entry = find(key);
+  if (entry == nullptr) return;
+  entry->token.clear();
+  wake(*entry);
 }
 
 void MemoryRemote::flush() {

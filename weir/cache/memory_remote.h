@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -30,8 +31,9 @@ struct MemoryRemoteOptions {
   Millis timeout{250};  // of a call, while it hangs
   std::size_t max_value_bytes = std::size_t{1} << 20;
   std::size_t max_key_bytes = 512;
-  std::size_t max_keys = 1'000'000;  // with a value or a lease; more are refused with Unavailable
-  std::uint64_t seed = 0;            // of the jitter; 0: a secret one
+  std::size_t max_keys =
+      1'000'000;           // with a value or a lease; what needs one more is refused with Unavailable
+  std::uint64_t seed = 0;  // of the jitter; 0: a secret one
   const Clock* clock = &Clock::system();
   Pause pause = timer_pause;
 };
@@ -92,7 +94,11 @@ class MemoryRemote : public RemoteLevel {
   // The way there, with the trouble on it, and back. `looks`: for how many keys it is a look, for the metrics.
   Awaitable<void> arrive(std::size_t looks = 0);
   void leave(std::size_t looks = 0);
+  void check(const std::string& key) const;
+  Entry* find(const std::string& key);
+  void make_room(std::span<const std::string> keys);
   Entry& entry_of(const std::string& key);
+  void forget(const std::string& key);
   Answer ask(const std::string& key);
   Lease new_lease(Entry& entry);
   bool put(const std::string& key, const Lease& lease, std::optional<std::string> value,

@@ -120,6 +120,40 @@ TEST_F(MemoryRemoteTest, KeysAreBoundedAndDeadOnesMakeRoom) {
   EXPECT_TRUE(put("d", "1"));
 }
 
+// What only looks, or forgets, needs no room and takes none.
+TEST_F(MemoryRemoteTest, OnlyWhatMustInsertIsRefusedByAFullLevel) {
+  const auto look_and_forget = [&](const std::string& key) {
+    EXPECT_FALSE(run(level.get(key)));
+    EXPECT_FALSE(run(level.peek(key)).hit);
+    EXPECT_FALSE(run(level.fill(key, {"9"}, "1")));
+    run(level.release(key, {"9"}));
+    run(level.remove(key));
+    EXPECT_FALSE(run(level.remove(key, Lease{"9"})));
+    level.evict_value(key);
+    level.evict_lease(key);
+  };
+  look_and_forget("x");
+  put("a", "1");
+  put("b", "1");
+  put("c", "1");
+  look_and_forget("d");
+  EXPECT_THROW(run(level.lease("d")), Unavailable);
+  EXPECT_THROW(run(level.take_over("d")), Unavailable);
+  EXPECT_THROW(run(level.get_or_wait("d", 0ms)), Unavailable);
+  run(level.remove("a"));
+  EXPECT_THROW(run(level.get_or_lease_many({"a", "d", "e"})), Unavailable);
+  EXPECT_TRUE(run(level.lease("a")));  // that granted none
+  EXPECT_EQ(run(level.get("b"))->value, "1");
+}
+
+TEST_F(MemoryRemoteTest, AKeyThatCantBeUsedKeepsNoOtherFromBeingRemoved) {
+  put("a", "1");
+  put("b", "1");
+  EXPECT_THROW(run(level.remove_many({"a", "", "b"})), std::invalid_argument);
+  EXPECT_FALSE(run(level.get("a")));
+  EXPECT_FALSE(run(level.get("b")));
+}
+
 TEST_F(MemoryRemoteTest, AccidentsForgetToTheSafeSide) {
   const Lease lease = run(level.take_over("a"));
   level.evict_lease("a");

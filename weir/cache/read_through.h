@@ -87,14 +87,15 @@ class ReadThrough {
   // The local answer: nothing when it isn't known here. (A miss is counted by `get`, which follows.)
   std::optional<Found> find(const K& key) { return core_->find(key); }
 
-  // The whole pipeline. `ttl`: of the entry, if this call starts its load (a preload for one minute, say).
+  // The whole pipeline. `ttl`: of the entry, if this call starts its load (a preload for one minute, say); from when
+  // the value was loaded, though another node has done that.
   // Throws what the load throws, TimedOut, Unavailable; boost::system::system_error(operation_aborted) when
   // the waiter is cancelled.
   boost::asio::awaitable<Found> get(K key, std::optional<Millis> ttl = {});
 
   // The answers in the keys' order. All that miss are loaded by one call of the bulk loader (per max_bulk);
-  // without one, side by side. The membership filter isn't asked: one statement answers for all. Throws if a
-  // load fails.
+  // without one, side by side. The membership filter isn't asked: one statement answers for all; so where there is
+  // a filter, the absences that are found aren't kept, as it can't vouch for them. Throws if a load fails.
   boost::asio::awaitable<std::vector<Found>> get_all(std::span<const K> keys, std::optional<Millis> ttl = {});
 
   // A write at both levels, to be begun before the store is touched; see read_through_write.h. It fails for
@@ -177,7 +178,7 @@ auto ReadThrough<K, V, Hash>::get(K key, std::optional<Millis> ttl) -> boost::as
   } else {
     core->metrics.coalesced.add();
   }
-  co_return Found{co_await Flights::wait(ticket.flight)};
+  co_return Found{co_await core->flights.wait(ticket.flight)};
 }
 
 template <class K, class V, class Hash>
@@ -199,21 +200,24 @@ auto ReadThrough<K, V, Hash>::get_all(std::span<const K> keys, std::optional<Mil
         continue;
       }
       core->metrics.local_miss.add();
+      // So that no flight is lost because it can't be noted down.
+      if (waits.capacity() == 0) waits.reserve(keys.size() - i);
+      if (fresh.capacity() == 0) fresh.reserve(keys.size() - i);
       auto ticket = core->flights.enter(keys[i]);
       waits.push_back({i, ticket.flight});
       if (!ticket.leader) {
         core->metrics.coalesced.add();
         continue;
       }
-      fresh.push_back({std::move(ticket.flight), {.ttl = ttl}});
+      fresh.push_back({std::move(ticket.flight), {.ttl = ttl, .keep_absence = !core->options.membership}});
     }
   } catch (...) {
     refused = std::current_exception();
   }
   // Also when a key was refused: others may have joined the flights that are open already.
-  core->launch_many(std::move(fresh));
+  core->launch_many(fresh);
   if (refused) std::rethrow_exception(refused);
-  for (auto& wait : waits) answers[wait.at] = Found{co_await Flights::wait(wait.flight)};
+  for (auto& wait : waits) answers[wait.at] = Found{co_await core->flights.wait(wait.flight)};
   co_return answers;
 }
 

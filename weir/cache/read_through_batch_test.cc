@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <boost/asio/post.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <deque>
+#include <new>
 
 #include "weir/cache/read_through_nodes_fixture.h"
 
@@ -129,6 +131,139 @@ TEST_F(ReadThroughBatch, AnAbsenceThatMayBeAboutToEndIsNotKeptByABatchEither) {
   EXPECT_FALSE(node(0).find(9));
   EXPECT_TRUE(level_knows(8));
   EXPECT_FALSE(level_knows(9));
+}
+
+TEST_F(ReadThroughBatch, DamagedValuesCostNoRoundTripEach) {
+  for (const char* key : {"1", "2", "3"}) level_->plant(key, "foreign");
+  const auto calls = level_->calls();
+  const std::vector<int> keys{1, 2, 3, 9};
+  const auto found = now(node(0).get_all(keys));
+  EXPECT_EQ(*found[0], "one");
+  EXPECT_EQ(*found[2], "three");
+  EXPECT_EQ(store_.bulk_loads, 1);
+  EXPECT_EQ(level_->calls(), calls + 2);  // one look, one fill for what could be leased
+  EXPECT_TRUE(level_knows(9));
+  EXPECT_EQ(*get(1, 1), "one");  // the single read replaces it ...
+  make(bulk_options());
+  const int loads = store_.loads;
+  EXPECT_EQ(*get(0, 1), "one");  // ... for all
+  EXPECT_EQ(store_.loads, loads);
+}
+
+TEST_F(ReadThroughBatch, NobodyWaitsForTheLeasesToGoBack) {
+  store_.hold_loads();
+  store_.failing = true;
+  auto reads = start_all(0, 1, 5);
+  level_->set_trouble({.latency = 1s});
+  store_.let_go();
+  turn(io_);
+  for (auto& read : reads) {
+    ASSERT_TRUE(is_ready(read));
+    EXPECT_THROW(read.get(), Unavailable);
+  }
+  for (int i = 0; i < 5; ++i) pass(1s);
+  level_->set_trouble({});
+  for (const char* key : {"1", "3", "5"}) EXPECT_FALSE(now(level_->peek(key)).leased);
+}
+
+TEST_F(ReadThroughBatch, NorForThoseOfAbsencesThatArentKept) {
+  auto given = bulk_options();
+  given.membership = [](const int&) -> asio::awaitable<Membership> { co_return Membership::fresh; };
+  make(given, 1);
+  store_.hold_loads();
+  auto reads = start_all(0, 8, 9);
+  level_->set_trouble({.latency = 1s});
+  store_.let_go();
+  turn(io_);
+  for (auto& read : reads) {
+    ASSERT_TRUE(is_ready(read));
+    EXPECT_FALSE(read.get());
+  }
+  for (int i = 0; i < 2; ++i) pass(1s);
+  level_->set_trouble({});
+  EXPECT_FALSE(now(level_->peek("8")).leased);
+  EXPECT_FALSE(now(level_->peek("9")).leased);
+}
+
+// get_all doesn't ask the filter, which so can't vouch.
+TEST_F(ReadThroughBatch, GetAllKeepsNoAbsenceWhereThereIsAFilter) {
+  auto given = bulk_options();
+  given.membership = [](const int&) -> asio::awaitable<Membership> { co_return Membership::fresh; };
+  make(given, 1);
+  const std::vector<int> keys{1, 9};
+  const auto found = now(node(0).get_all(keys));
+  EXPECT_TRUE(found[0]);
+  EXPECT_FALSE(found[1]);
+  EXPECT_TRUE(node(0).find(1));
+  EXPECT_FALSE(node(0).find(9));
+  EXPECT_TRUE(level_knows(1));
+  EXPECT_FALSE(level_knows(9));
+}
+
+// A key whose n-th copy from now on fails, as that of a text may.
+struct FragileKey {
+  explicit FragileKey(int i) : id(i) {}
+  FragileKey(const FragileKey& other) : id(other.id) {
+    if (until_it_fails > 0 && --until_it_fails == 0) throw std::bad_alloc();
+  }
+  FragileKey(FragileKey&&) noexcept = default;
+  FragileKey& operator=(const FragileKey&) = default;
+  FragileKey& operator=(FragileKey&&) noexcept = default;
+  ~FragileKey() = default;
+  bool operator==(const FragileKey& other) const { return id == other.id; }
+  int id;
+  static inline int until_it_fails = 0;
+};
+struct FragileHash {
+  std::uint64_t operator()(const FragileKey& key, std::uint64_t seed) const {
+    return KeyHash<int>{}(key.id, seed);
+  }
+};
+using FragileCache = ReadThrough<FragileKey, std::string, FragileHash>;
+
+TEST(ReadThroughLaunch, ALoadThatCantBeLaunchedLeavesNobodyWaiting) {
+  asio::io_context io;
+  const auto yield = [] { return asio::post(asio::use_awaitable); };
+  int failed = 0;
+  for (const bool bulk : {false, true}) {
+    for (int copy = 1; copy <= 12; ++copy) {
+      SCOPED_TRACE("copy " + std::to_string(copy) + (bulk ? ", in bulk" : ""));
+      FragileCache::Options given{.name = "fragile"};
+      if (bulk)
+        given.bulk_load =
+            [&](std::vector<FragileKey>) -> asio::awaitable<std::vector<std::pair<FragileKey, std::string>>> {
+          co_await yield();
+          co_return std::vector<std::pair<FragileKey, std::string>>{};
+        };
+      FragileCache cache(
+          std::move(given),
+          [&](FragileKey) -> asio::awaitable<std::optional<std::string>> {
+            co_await yield();
+            co_return "value";
+          },
+          io.get_executor());
+      auto first = start_on(io.get_executor(), cache.get(FragileKey(1)));
+      FragileKey::until_it_fails = copy;
+      io.restart();
+      for (int step = 0; step < 3; ++step) io.poll_one();  // up to the load's beginning
+      FragileKey::until_it_fails = 0;
+      auto second = start_on(io.get_executor(), cache.get(FragileKey(1)));
+      turn(io);
+      ASSERT_TRUE(is_ready(first) && is_ready(second));
+      for (auto* read : {&first, &second}) {
+        try {
+          EXPECT_EQ(*read->get(), "value");
+        } catch (const std::bad_alloc&) {
+          ++failed;
+        }
+      }
+      auto third = start_on(io.get_executor(), cache.get(FragileKey(1)));
+      turn(io);
+      ASSERT_TRUE(is_ready(third));
+      EXPECT_EQ(*third.get(), "value");
+    }
+  }
+  EXPECT_GT(failed, 4);
 }
 
 TEST_F(ReadThroughBatch, ManyKeysTakeTheirLeasesTogether) {

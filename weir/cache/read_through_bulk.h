@@ -34,7 +34,7 @@ auto ReadThroughCore<K, V, Hash>::find_courses(Self self, std::vector<Row>& rows
   for (std::size_t i = 0; i < rows.size(); ++i) {
     Row& row = rows[i];
     if (asked[i].turn == Turn::known) {
-      self->adopt(row.key(), row.lease, asked[i]);
+      self->adopt(row.key(), row.lease, asked[i], row.item.plan);
       self->flights.land(row.item.flight, std::move(asked[i].value));
       continue;
     }
@@ -78,13 +78,10 @@ auto ReadThroughCore<K, V, Hash>::share_rows(Self self, std::vector<Row>& rows, 
   std::vector<Row*> offered;
   for (Row& row : rows) {
     row.keep = row.value || row.item.plan.keep_absence;
-    if (!row.to_share) continue;
-    if (row.keep) {
-      offers.push_back({row.key(), std::move(*row.to_share), row.value, row.item.plan.ttl});
-      offered.push_back(&row);
-    } else {
-      co_await self->remote->give_back(row.key(), std::move(*row.to_share));
-    }
+    if (!row.to_share || !row.keep) continue;
+    offers.push_back({row.key(), std::move(*row.to_share), row.value, row.item.plan.ttl});
+    row.to_share.reset();
+    offered.push_back(&row);
   }
   if (!offers.empty()) {
     const auto ends = co_await self->remote->share(std::move(offers), took);
@@ -99,6 +96,17 @@ auto ReadThroughCore<K, V, Hash>::share_rows(Self self, std::vector<Row>& rows, 
     }
     self->flights.land(row.item.flight, row.value);
   }
+  co_await give_back(self, rows);
+}
+
+// The leases that nothing was shared under: a round trip each, so when nobody waits for the rows any more.
+template <class K, class V, class Hash>
+auto ReadThroughCore<K, V, Hash>::give_back(Self self, std::vector<Row>& rows) -> Awaitable<void> {
+  if (!self->remote) co_return;
+  co_await boost::asio::this_coro::reset_cancellation_state(boost::asio::disable_cancellation());
+  for (Row& row : rows)
+    if (auto lease = std::exchange(row.to_share, std::nullopt))
+      co_await self->remote->give_back(row.key(), std::move(*lease));
 }
 
 // One call of the bulk loader. Lands its rows, with what was read or with why not.
@@ -119,11 +127,8 @@ auto ReadThroughCore<K, V, Hash>::load_rows(Self self, std::vector<Row> rows, Bu
     co_await boost::asio::this_coro::reset_cancellation_state(boost::asio::disable_cancellation());
   if (error) {
     if (in_time) self->count_error(error, false);
-    for (Row& row : rows) {
-      self->flights.land(row.item.flight, error);
-      if (row.to_share) co_await self->remote->give_back(row.key(), std::move(*row.to_share));
-    }
-    co_return;
+    for (const Row& row : rows) self->flights.land(row.item.flight, error);
+    co_return co_await give_back(self, rows);
   }
   if (in_time) {
     const bool any = std::ranges::any_of(rows, [](const Row& row) { return row.value != nullptr; });
@@ -153,7 +158,7 @@ auto ReadThroughCore<K, V, Hash>::load_bulk(Self self, std::vector<Item> items)
   } catch (const Unavailable&) {
     refused = std::current_exception();
   }
-  if (refused) {
+  if (refused) {  // no lease is lost with them: the level answers for all keys, or is away for all
     for (const Row& row : rows) self->flights.land(row.item.flight, refused);
   } else if (!rows.empty()) {
     co_await load_rows(self, std::move(rows), std::move(place));
@@ -161,7 +166,7 @@ auto ReadThroughCore<K, V, Hash>::load_bulk(Self self, std::vector<Item> items)
   // This load's deadline is theirs too.
   for (const auto& flight : elsewhere) {
     try {
-      co_await Flights::wait(flight);
+      co_await self->flights.wait(flight);
     } catch (...) {
       continue;  // those who wait for it are told
     }

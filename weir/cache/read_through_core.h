@@ -110,33 +110,46 @@ struct ReadThroughCore : std::enable_shared_from_this<ReadThroughCore<K, V, Hash
     }
   }
 
-  // Starts the load of a key that was missed: together with others', if there is a bulk loader.
-  void launch_missed(Item item) {
+  // Starts the load of a key that was missed: together with others', if there is a bulk loader. What can't be
+  // launched (a key's copy throws, memory is short) lands with that error, here and below: others may have joined it.
+  void launch_missed(const Item& item) {
     if (!options.bulk_load) return launch(item);
-    batcher.add(std::move(item), [self = this->shared_from_this()](std::vector<Item> items, bool abandoned) {
-      if (abandoned) return self->abandon(items);
-      if (items.size() == 1) return self->launch(items.front());
-      self->launch_many(std::move(items));
-    });
+    try {
+      batcher.add(item, [self = this->shared_from_this()](std::vector<Item> items, bool abandoned) {
+        if (abandoned)
+          return self->abandon(items, std::make_exception_ptr(Unavailable("a load was abandoned")));
+        if (items.size() == 1) return self->launch(items.front());
+        self->launch_many(items);
+      });
+    } catch (...) {
+      flights.land(item.flight, std::current_exception());
+    }
   }
-  void abandon(const std::vector<Item>& items) {
-    const auto error = std::make_exception_ptr(Unavailable("a load was abandoned"));
+  void abandon(const std::vector<Item>& items, const std::exception_ptr& error) {
     for (const Item& item : items) flights.land(item.flight, error);
   }
   void launch(const Item& item) {
-    flights.launch({item.flight}, [self = this->shared_from_this(), key = Flights::key_of(item.flight),
-                                   plan = item.plan] { return load_one(self, key, plan); });
+    try {
+      flights.launch({item.flight}, [self = this->shared_from_this(), key = Flights::key_of(item.flight),
+                                     plan = item.plan] { return load_one(self, key, plan); });
+    } catch (...) {
+      flights.land(item.flight, std::current_exception());
+    }
   }
   // By calls of the bulk loader; each on its own where there is none.
-  void launch_many(std::vector<Item> items) {
+  void launch_many(const std::vector<Item>& items) {
     if (!options.bulk_load) {
       for (const Item& item : items) launch(item);
       return;
     }
     const std::size_t most = std::max<std::size_t>(1, options.max_bulk);
-    for (std::size_t from = 0; from < items.size(); from += most) {
-      const auto first = items.begin() + static_cast<std::ptrdiff_t>(from);
-      launch_bulk({first, first + static_cast<std::ptrdiff_t>(std::min(items.size() - from, most))});
+    try {
+      for (std::size_t from = 0; from < items.size(); from += most) {
+        const auto first = items.begin() + static_cast<std::ptrdiff_t>(from);
+        launch_bulk({first, first + static_cast<std::ptrdiff_t>(std::min(items.size() - from, most))});
+      }
+    } catch (...) {
+      abandon(items, std::current_exception());
     }
   }
   void launch_bulk(std::vector<Item> items) {
@@ -171,6 +184,7 @@ struct ReadThroughCore : std::enable_shared_from_this<ReadThroughCore<K, V, Hash
   static Awaitable<void> load_rows(Self self, std::vector<Row> rows, Bulkhead::Place place);
   static Awaitable<void> load_rows_from_store(Self self, std::vector<Row>& rows, Duration& took);
   static Awaitable<void> share_rows(Self self, std::vector<Row>& rows, Duration took);
+  static Awaitable<void> give_back(Self self, std::vector<Row>& rows);
 
   std::size_t weigh(const K& key, const V& value) const {
     return options.weigher ? options.weigher(key, value) : sizeof(V);
@@ -181,10 +195,14 @@ struct ReadThroughCore : std::enable_shared_from_this<ReadThroughCore<K, V, Hash
     if (!filled) metrics.refused_fills.add();
     return filled;
   }
-  // What the remote level knows goes on here for as long as it has left there.
-  void adopt(const K& key, const Lease& lease, const typename Remote::Answer& known) {
-    if (known.left <= Millis::zero()) return;
-    fill(key, lease, known.value, {.most = known.left, .age = known.age, .took = known.took});
+  // What the remote level knows goes on here for as long as it has left there, and not past the TTL that it would
+  // have had if it had been loaded here: its age counts. Less than a millisecond isn't worth an entry.
+  void adopt(const K& key, const Lease& lease, const typename Remote::Answer& known, const Plan& plan) {
+    if (!known.value && !plan.keep_absence) return;
+    const Duration ttl = plan.ttl.value_or(known.value ? options.ttl : options.negative_ttl);
+    const Duration most = std::min<Duration>(known.left, ttl - known.age);
+    if (most < Millis(1)) return;
+    fill(key, lease, known.value, {.ttl = plan.ttl, .most = most, .age = known.age, .took = known.took});
   }
 
   void count(const Value& value, bool refreshed) {
@@ -334,7 +352,7 @@ auto ReadThroughCore<K, V, Hash>::find_course(Self self, K key, Plan plan, const
   switch (asked.turn) {
     case Turn::known:
       if (plan.refresh) self->metrics.refresh_adopted.add();
-      self->adopt(key, lease, asked);
+      self->adopt(key, lease, asked, plan);
       co_return Course{.known = std::move(asked.value)};
     case Turn::ours:
       co_return Course{.to_share = std::move(asked.lease)};

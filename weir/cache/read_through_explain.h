@@ -2,6 +2,8 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/system/system_error.hpp>
 #include <chrono>
 #include <exception>
 #include <memory>
@@ -12,12 +14,19 @@
 
 namespace weir::cache::detail {
 
+// Who asks has been cancelled: that is no answer of the filter or of the level.
+inline void rethrow_cancellation(const std::exception& error) {
+  const auto* const of_system = dynamic_cast<const boost::system::system_error*>(&error);
+  if (of_system != nullptr && of_system->code() == boost::asio::error::operation_aborted) throw;
+}
+
 template <class Core, class K>
 boost::asio::awaitable<void> explain_filter(std::shared_ptr<Core> core, K key, Explanation& told) {
   if (!core->options.membership) co_return;
   try {
     told.membership = co_await core->options.membership(key);
   } catch (const std::exception& error) {
+    rethrow_cancellation(error);
     told.membership_error = error.what();
   }
 }
@@ -43,6 +52,7 @@ boost::asio::awaitable<void> explain_remote(std::shared_ptr<Core> core, K key, E
       told.remote = sight.damaged ? Remote::damaged : sight.leased ? Remote::leased : Remote::nothing;
     }
   } catch (const std::exception& error) {
+    rethrow_cancellation(error);
     told.remote = Remote::failed;
     told.remote_error = error.what();
   }
@@ -66,7 +76,8 @@ Explanation::Then what_follows(const Explanation& told, const ReadThroughOptions
   using Local = Explanation::Local;
   using Remote = Explanation::Remote;
   using Then = Explanation::Then;
-  if (told.local == Local::stale) return Then::serve_and_refresh;
+  // A refresh that is under way is joined by nobody who has something to serve.
+  if (told.local == Local::stale && !told.under_way) return Then::serve_and_refresh;
   if (told.local != Local::unknown) return Then::serve;
   if (!told.membership_error.empty()) return Then::fail;
   if (told.membership == Membership::absent) return Then::answer_absent;

@@ -1,6 +1,9 @@
 // explain: what the next read would do, and that it then does.
 #include <gtest/gtest.h>
 
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+
 #include "weir/cache/read_through_nodes_fixture.h"
 
 namespace weir::cache {
@@ -37,7 +40,7 @@ TEST_F(ReadThroughExplain, FollowsAKeyThroughItsLife) {
   EXPECT_EQ(told.then, Then::serve);
   told = explain(1, 1);
   EXPECT_EQ(told.remote, Remote::value);
-  EXPECT_EQ(told.remote_left, 10min - 2s);
+  EXPECT_EQ(told.remote_left, 1min - 2s);
   EXPECT_EQ(told.remote_age, 2s);
   EXPECT_EQ(told.then, Then::take_remote);
   EXPECT_FALSE(get(0, 9));
@@ -58,6 +61,41 @@ TEST_F(ReadThroughExplain, TellsWhatIsDueForARefresh) {
   node(0).find(1);
   turn(io_);
   EXPECT_EQ(store_.loads, 2);
+}
+
+TEST_F(ReadThroughExplain, TellsThatARefreshIsUnderWay) {
+  auto given = options();
+  given.soft_ttl = 10s;
+  make(given);
+  get(0, 1);
+  pass(10s);
+  store_.hold_loads();
+  node(0).find(1);
+  turn(io_);
+  EXPECT_EQ(store_.loads, 2);
+  const auto told = explain(0, 1);
+  EXPECT_EQ(told.local, Local::stale);
+  EXPECT_TRUE(told.under_way);
+  EXPECT_EQ(told.then, Then::serve);
+  EXPECT_TRUE(node(0).find(1));
+  turn(io_);
+  EXPECT_EQ(store_.loads, 2);
+  store_.let_go();
+  turn(io_);
+}
+
+TEST_F(ReadThroughExplain, ItsOwnCancellationIsNoFailureOfTheLevel) {
+  level_->set_trouble({.hangs = true});
+  asio::cancellation_signal cancel;
+  std::exception_ptr end;
+  asio::co_spawn(io_, node(0).explain(1),
+                 asio::bind_cancellation_slot(
+                     cancel.slot(), [&](std::exception_ptr error, const Explanation&) { end = error; }));
+  turn(io_);
+  cancel.emit(asio::cancellation_type::terminal);
+  turn(io_);
+  ASSERT_TRUE(end);
+  EXPECT_THROW(std::rethrow_exception(end), boost::system::system_error);
 }
 
 TEST_F(ReadThroughExplain, TellsOfALevelThatIsAway) {
@@ -131,11 +169,11 @@ TEST_F(ReadThroughExplain, IsReadable) {
   pass(1500ms);
   EXPECT_EQ(to_string(explain(1, 1)),
             "local:  not known\n"
-            "remote: a value, loaded 1500 ms ago, 598500 ms left\n"
+            "remote: a value, loaded 1500 ms ago, 58500 ms left\n"
             "then:   take what the remote level has\n");
   EXPECT_EQ(to_string(explain(0, 1)),
             "local:  a value, fresh, 58500 ms left\n"
-            "remote: a value, loaded 1500 ms ago, 598500 ms left\n"
+            "remote: a value, loaded 1500 ms ago, 58500 ms left\n"
             "then:   serve what is here\n");
   Explanation away{.local = Local::stale, .under_way = true, .remote = Remote::away, .asked_again = 70ms};
   away.then = Then::serve_and_refresh;

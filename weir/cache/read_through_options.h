@@ -64,12 +64,14 @@ struct ReadThroughOptions {
 
   std::string name;                              // the label `cache` of the metrics; the same on all nodes
   std::size_t capacity = std::size_t{16} << 20;  // bytes of the local cache
-  Millis ttl{std::chrono::minutes(10)};
+  Millis ttl{std::chrono::minutes(10)};          // from the load, on all nodes
   double jitter = 0.1;                           // part of the TTL, both ways; 0: none
   Millis negative_ttl{std::chrono::seconds(5)};  // of an absence; at least a millisecond
   Millis soft_ttl{0};                            // when to refresh in the background; 0: never
   double early_refresh = 0;                      // beta of XFetch, see ttl.h; 0: off, 1: as in the paper
-  Millis load_timeout{std::chrono::seconds(5)};  // the longest that anybody waits for a load
+  // The longest that a load may take, from when the first asked for it. Nobody waits for it a sixteenth longer, not
+  // even while its executor is blocked.
+  Millis load_timeout{std::chrono::seconds(5)};
   std::size_t max_entry_weight = std::size_t{1} << 20;  // heavier values are served, not cached
   std::size_t max_bulk = 500;                           // keys in one call of the bulk loader
   std::size_t max_loads = 100'000;                      // at once; more are refused with Unavailable

@@ -38,13 +38,61 @@ TEST_F(ReadThroughNodes, NothingIsKeptHereForLongerThanThere) {
   auto given = options();
   given.ttl = 1h;
   make(given);
-  get(0, 1);
+  now(node(0).get(1, 10min));
   pass(9min);
   get(1, 1);
   EXPECT_TRUE(node(1).find(1));
   pass(1min);
   EXPECT_FALSE(node(1).find(1));
-  EXPECT_TRUE(node(0).find(1));  // who has loaded it keeps it for its own TTL
+}
+
+TEST_F(ReadThroughNodes, TheCachesOwnTtlBoundsTheAgeOnAllNodes) {
+  auto given = options();  // a minute; the level would keep it for ten
+  given.negative_ttl = 2s;
+  make(given);
+  get(0, 1);
+  get(0, 9);
+  pass(2s);
+  EXPECT_FALSE(level_knows(9));
+  pass(38s);
+  EXPECT_EQ(*get(1, 1), "one");
+  pass(20s - 1ms);
+  EXPECT_TRUE(node(1).find(1));
+  pass(1ms);
+  EXPECT_FALSE(node(1).find(1));
+  EXPECT_FALSE(level_knows(1));
+}
+
+TEST_F(ReadThroughNodes, AnAdoptedValuesAgeCountsAgainstItsTtlHere) {
+  now(node(0).get(1, 10min));
+  now(node(0).get(2, 10min));
+  pass(30s);
+  EXPECT_EQ(*get(1, 1), "one");                 // of the minute that it would have had, half is over
+  EXPECT_EQ(*now(node(1).get(2, 20s)), "two");  // it is too old for that: served, and not kept
+  EXPECT_FALSE(node(1).find(2));
+  EXPECT_EQ(*now(node(1).get(2, 40s)), "two");
+  pass(10s - 1ms);
+  EXPECT_TRUE(node(1).find(2));
+  pass(1ms);
+  EXPECT_FALSE(node(1).find(2));
+  EXPECT_TRUE(node(1).find(1));
+  pass(20s);
+  EXPECT_FALSE(node(1).find(1));
+}
+
+TEST_F(ReadThroughNodes, AnAbsenceFromElsewhereIsKeptOnlyIfTheFilterVouchesForIt) {
+  get(0, 8);
+  get(0, 9);
+  auto given = options();
+  given.membership = [](const int& key) -> boost::asio::awaitable<Membership> {
+    co_return key == 9 ? Membership::fresh : Membership::unknown;
+  };
+  make(given);
+  EXPECT_FALSE(get(0, 8));
+  EXPECT_FALSE(get(0, 9));
+  EXPECT_EQ(store_.loads, 2);  // the level knew both
+  EXPECT_TRUE(node(0).find(8));
+  EXPECT_FALSE(node(0).find(9));
 }
 
 TEST_F(ReadThroughNodes, PatienceEndsBeforeTheLoadsTime) {

@@ -38,7 +38,7 @@ class RemoteStep {
     ours,      // to load and to share, under the lease
     held,      // another node loads, and the patience has ended
     away,      // it has failed, or wasn't asked because it is known to
-    unusable,  // the key can't be used there: load, and share nothing
+    unusable,  // the key can't be used there, or what a bulk has found under it: load, and share nothing
   };
   struct Answer {
     Turn turn = Turn::away;
@@ -54,7 +54,7 @@ class RemoteStep {
     K key;
     RemoteLevel::Lease lease;
     Value value;
-    std::optional<Millis> ttl;
+    std::optional<Millis> ttl;  // none: the cache's own, which so bounds the value's age on all nodes
   };
 
   RemoteStep(const ReadThroughOptions<K, V>& options, CacheMetrics& metrics)
@@ -63,6 +63,8 @@ class RemoteStep {
         level_(*options.remote.level),
         clock_(*options.clock),
         metrics_(metrics),
+        ttl_(options.ttl),
+        negative_ttl_(options.negative_ttl),
         patience_(!use_.lease                      ? Millis(0)
                   : use_.patience > Millis::zero() ? use_.patience
                                                    : options.load_timeout / 2),
@@ -84,7 +86,8 @@ class RemoteStep {
     if (!allowed()) co_return Answer{};
     auto tried = co_await attempt(level_.get_or_wait(*name, patience_));
     if (!tried.answer) co_return failed(tried.usable);
-    co_return co_await understood(*name, std::move(*tried.answer));
+    if (auto known = understood(*name, std::move(*tried.answer))) co_return std::move(*known);
+    co_return co_await lease_of(*name);  // damaged, so as good as a miss: to be replaced
   }
 
   // Before a refresh: what another node has loaded within `fresh_for`, or the lease although a value is there.
@@ -101,7 +104,9 @@ class RemoteStep {
     co_return co_await lease_of(*name);
   }
 
-  // Without patience, for many, in the keys' order.
+  // Without patience, for many, in the keys' order; one round trip. A damaged value has no lease with it, and to ask
+  // for each would be a round trip for each: it is loaded and not shared, and stays until its TTL ends or the next
+  // single read replaces it.
   Awaitable<std::vector<Answer>> ask_many(std::vector<K> keys) {
     std::vector<Answer> answers(keys.size());
     std::vector<std::string> names;
@@ -120,8 +125,10 @@ class RemoteStep {
       for (const std::size_t i : at) answers[i] = failed(tried.usable);
       co_return answers;
     }
-    for (std::size_t i = 0; i < at.size(); ++i)
-      answers[at[i]] = co_await understood(names[i], std::move((*tried.answer)[i]));
+    for (std::size_t i = 0; i < at.size(); ++i) {
+      auto known = understood(names[i], std::move((*tried.answer)[i]));
+      answers[at[i]] = known ? std::move(*known) : Answer{.turn = Turn::unusable};
+    }
     co_return answers;
   }
 
@@ -270,14 +277,12 @@ class RemoteStep {
     }
   }
 
-  Awaitable<Answer> understood(std::string name, RemoteLevel::Answer answer) {
-    if (auto* hit = std::get_if<RemoteLevel::Hit>(&answer)) {
-      if (auto known = decoded(name, std::move(*hit))) co_return std::move(*known);
-      co_return co_await lease_of(name);  // as good as a miss: to be replaced
-    }
+  // Nothing: what is there is damaged.
+  std::optional<Answer> understood(const std::string& name, RemoteLevel::Answer answer) {
+    if (auto* hit = std::get_if<RemoteLevel::Hit>(&answer)) return decoded(name, std::move(*hit));
     if (auto* lease = std::get_if<RemoteLevel::Lease>(&answer))
-      co_return Answer{.turn = Turn::ours, .lease = std::move(*lease)};
-    co_return Answer{.turn = Turn::held};
+      return Answer{.turn = Turn::ours, .lease = std::move(*lease)};
+    return Answer{.turn = Turn::held};
   }
   Awaitable<Answer> lease_of(std::string name) {
     auto tried = co_await attempt(level_.lease(std::move(name)));
@@ -312,11 +317,12 @@ class RemoteStep {
   std::optional<RemoteLevel::Fill> encoded(const Offer& offer, const Origin& origin) {
     auto name = name_of(offer.key);
     if (!name) return std::nullopt;
-    if (!offer.value) return RemoteLevel::Fill{std::move(*name), offer.lease, std::nullopt, offer.ttl};
+    const Millis ttl = offer.ttl.value_or(offer.value ? ttl_ : negative_ttl_);
+    if (!offer.value) return RemoteLevel::Fill{std::move(*name), offer.lease, std::nullopt, ttl};
     try {
       std::string bytes = seal(name_, *name, use_.codec.encode(*offer.value), origin);
       if (bytes.size() > level_.max_value_bytes()) return std::nullopt;
-      return RemoteLevel::Fill{std::move(*name), offer.lease, std::move(bytes), offer.ttl};
+      return RemoteLevel::Fill{std::move(*name), offer.lease, std::move(bytes), ttl};
     } catch (const std::exception& error) {
       metrics_.encode_failed.add();
       telemetry::swallowed("a value of " + name_, error);
@@ -329,6 +335,8 @@ class RemoteStep {
   RemoteLevel& level_;
   const Clock& clock_;
   CacheMetrics& metrics_;
+  const Millis ttl_;
+  const Millis negative_ttl_;
   const Millis patience_;
   Breaker breaker_;
 };

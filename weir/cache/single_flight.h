@@ -5,9 +5,12 @@
 //    one starts. Values are shared: R should be cheap to copy, a shared_ptr say.
 //  - A flight belongs to nobody's request. It runs detached on the executor given for loads; a waiter's
 //    cancellation ends its own wait alone.
-//  - Every flight lands: with what the load gives or throws, with TimedOut after `limit` (the load is then
-//    told to stop by terminal cancellation), with Unavailable when its executor goes away. So every wait
-//    ends.
+//  - Every flight lands: with what the load gives or throws, with TimedOut `limit` after it was entered first (the
+//    load is then told to stop by terminal cancellation, or isn't started any more), with Unavailable when its
+//    executor goes away.
+//  - Every wait ends, also while the loads' executor is blocked or isn't run: each has a deadline of its own on the
+//    waiter's executor, a sixteenth of `limit` later, so that as a rule the landing tells first. It ends that wait
+//    alone, with TimedOut.
 //  - A key leaves the table when its flight lands, or when it is forgotten: then later ones start a new
 //    flight, and those who had joined still get theirs.
 //  - Waiters resume on their own executors, whichever threads these have.
@@ -50,7 +53,8 @@ namespace weir::cache {
 struct SingleFlightOptions {
   std::chrono::milliseconds limit{5'000};  // of a flight, and so of a wait; a year at most
   std::size_t max_flights = 100'000;       // more at once are refused with Unavailable
-  std::function<void()> on_timeout{};      // called when a load reached the limit
+  // Called when a load reached the limit; once for a flight, though its waiters may have found out before it.
+  std::function<void()> on_timeout{};
 };
 
 template <class K, class R, class Hash = KeyHash<K>>
@@ -94,10 +98,9 @@ class SingleFlight {
     return core_->land(flight, error, {});
   }
   static const K& key_of(const FlightPtr& flight) { return flight->key; }
-  static boost::asio::awaitable<R> wait(FlightPtr flight) {
-    co_await flight->gate->wait();
-    if (flight->error) std::rethrow_exception(flight->error);
-    co_return *flight->value;
+  // May outlive this. The time starts now.
+  boost::asio::awaitable<R> wait(FlightPtr flight) {
+    return wait_until(core_, std::move(flight), SteadyClock::now() + core_->limit + core_->limit / 16);
   }
 
   // Whether there is a flight of the key to join.
@@ -119,18 +122,32 @@ class SingleFlight {
   struct One;
   struct Core;
   struct Crew;
+  using SteadyClock = std::chrono::steady_clock;
+
+  static boost::asio::awaitable<R> wait_until(std::shared_ptr<Core> core, FlightPtr flight,
+                                              SteadyClock::time_point deadline) {
+    if (!co_await flight->gate->wait_until(deadline)) {
+      core->count_timeout(*flight);
+      throw TimedOut("a load took too long");
+    }
+    if (flight->error) std::rethrow_exception(flight->error);
+    co_return *flight->value;
+  }
+
   std::shared_ptr<Core> core_;
 };
 
 template <class K, class R, class Hash>
 class SingleFlight<K, R, Hash>::Flight {
  public:
-  explicit Flight(K k) : key(std::move(k)) {}
+  Flight(K k, std::chrono::steady_clock::time_point end) : key(std::move(k)), deadline(end) {}
 
  private:
   friend class SingleFlight;
   const K key;
+  const std::chrono::steady_clock::time_point deadline;
   const std::shared_ptr<Gate> gate = std::make_shared<Gate>();
+  std::atomic<bool> timeout_counted{false};
   bool landed = false;       // under the lock of the key's stripe
   std::exception_ptr error;  // one of the two, before the gate opens
   std::optional<R> value;
@@ -159,8 +176,14 @@ struct SingleFlight<K, R, Hash>::Core {
     std::unordered_set<FlightPtr> forgotten;
   };
 
+  // A limit is added to a steady clock's time, which must not overflow.
+  static constexpr std::chrono::milliseconds kLongestLimit = std::chrono::hours(24 * 365);
+
   Core(boost::asio::any_io_executor where, SingleFlightOptions given)
-      : executor(std::move(where)), options(std::move(given)), hash{secure_random64()} {
+      : executor(std::move(where)),
+        options(std::move(given)),
+        limit(std::min(options.limit, kLongestLimit)),
+        hash{secure_random64()} {
     for (auto& stripe : stripes) stripe.open = decltype(stripe.open)(0, hash);
   }
 
@@ -175,7 +198,7 @@ struct SingleFlight<K, R, Hash>::Core {
     if (const auto at = stripe.open.find(key); at != stripe.open.end()) return {at->second, false};
     if (flights.load(std::memory_order_relaxed) >= options.max_flights)
       throw Unavailable("too many loads at once");
-    auto flight = std::make_shared<Flight>(key);
+    auto flight = std::make_shared<Flight>(key, SteadyClock::now() + limit);
     stripe.open.emplace(key, flight);
     flights.fetch_add(1, std::memory_order_relaxed);
     return {std::move(flight), true};
@@ -201,6 +224,10 @@ struct SingleFlight<K, R, Hash>::Core {
       flight->value = std::move(value);
     });
     return true;
+  }
+
+  void count_timeout(Flight& flight) {
+    if (!flight.timeout_counted.exchange(true) && options.on_timeout) options.on_timeout();
   }
 
   bool is_open(const K& key) {
@@ -241,6 +268,7 @@ struct SingleFlight<K, R, Hash>::Core {
 
   const boost::asio::any_io_executor executor;
   const SingleFlightOptions options;
+  const SteadyClock::duration limit;
   const SeededHash<K, Hash> hash;
   std::atomic<std::size_t> flights{0};
   std::atomic<bool> stopped{false};
@@ -250,9 +278,6 @@ struct SingleFlight<K, R, Hash>::Core {
 // Those who fly one load: its flights, its deadline, the way to tell it to stop. Used on its strand only.
 template <class K, class R, class Hash>
 struct SingleFlight<K, R, Hash>::Crew : std::enable_shared_from_this<Crew> {
-  // A limit is added to a steady clock's time, which must not overflow.
-  static constexpr std::chrono::milliseconds kLongestLimit = std::chrono::hours(24 * 365);
-
   Crew(std::shared_ptr<Core> c, std::vector<FlightPtr> f)
       : core(std::move(c)),
         flights(std::move(f)),
@@ -263,7 +288,11 @@ struct SingleFlight<K, R, Hash>::Crew : std::enable_shared_from_this<Crew> {
 
   template <class Load>
   void start(Load load) {
-    timer.expires_after(std::min(core->options.limit, kLongestLimit));
+    const auto deadline = std::ranges::min_element(flights, {}, [](const auto& f) { return f->deadline; });
+    if (deadline == flights.end()) return;
+    // Begun so late, what it finds would reach nobody.
+    if ((*deadline)->deadline <= SteadyClock::now()) return time_out();
+    timer.expires_at((*deadline)->deadline);
     timer.async_wait([self = this->shared_from_this()](boost::system::error_code error) {
       if (!error) self->time_out();
     });
@@ -290,16 +319,19 @@ struct SingleFlight<K, R, Hash>::Crew : std::enable_shared_from_this<Crew> {
   }
 
   void time_out() {
-    if (land_all(std::make_exception_ptr(TimedOut("a load took too long"))) && core->options.on_timeout)
-      core->options.on_timeout();
+    const auto error = std::make_exception_ptr(TimedOut("a load took too long"));
+    FlightPtr landed;
+    bool counted = false;  // by one who waited for one of them
+    for (const auto& flight : flights) {
+      counted = counted || flight->timeout_counted;
+      if (core->land(flight, error, {})) landed = flight;
+    }
+    if (landed && !counted) core->count_timeout(*landed);
     stop.emit(boost::asio::cancellation_type::terminal);
   }
 
-  // True when any was still under way.
-  bool land_all(const std::exception_ptr& error) {
-    bool any = false;
-    for (const auto& flight : flights) any = core->land(flight, error, {}) || any;
-    return any;
+  void land_all(const std::exception_ptr& error) {
+    for (const auto& flight : flights) core->land(flight, error, {});
   }
 
   const std::shared_ptr<Core> core;

@@ -199,8 +199,8 @@ TEST_F(SingleFlightTest, ManyKeysShareOneLoad) {
   flights_.launch({a.flight, b.flight}, []() -> asio::awaitable<std::vector<Shared>> {
     co_return std::vector<Shared>{text("one"), text("two")};
   });
-  auto one = start_on(io_.get_executor(), Flights::wait(a.flight));
-  auto two = start_on(io_.get_executor(), Flights::wait(b.flight));
+  auto one = start_on(io_.get_executor(), flights_.wait(a.flight));
+  auto two = start_on(io_.get_executor(), flights_.wait(b.flight));
   EXPECT_EQ(*finish(io_, one), "one");
   EXPECT_EQ(*finish(io_, two), "two");
 }
@@ -210,7 +210,7 @@ TEST_F(SingleFlightTest, ALoadThatAnswersTheWrongNumberIsAnErrorForAll) {
   flights_.launch({a.flight, b.flight}, []() -> asio::awaitable<std::vector<Shared>> {
     co_return std::vector<Shared>{text("one")};
   });
-  auto one = start_on(io_.get_executor(), Flights::wait(a.flight));
+  auto one = start_on(io_.get_executor(), flights_.wait(a.flight));
   EXPECT_THROW(finish(io_, one), std::logic_error);
   EXPECT_EQ(flights_.size(), 0U);
 }
@@ -266,6 +266,43 @@ TEST(SingleFlight, AWaitHasADeadlineAndTheLoadIsToldToStop) {
   EXPECT_EQ(flights.size(), 0U);
   turn(io);
   EXPECT_TRUE(told);
+}
+
+// The loads' context is there, and nobody runs it.
+TEST(SingleFlight, AWaitEndsThoughTheLoadsExecutorIsBlocked) {
+  asio::io_context io, loads;
+  int timeouts = 0;
+  Controlled controlled;
+  Flights flights(loads.get_executor(), {.limit = 20ms, .on_timeout = [&] { ++timeouts; }});
+  const auto began = std::chrono::steady_clock::now();
+  auto leader = start_on(io.get_executor(), flights.run(1, controlled.load()));
+  auto follower = start_on(io.get_executor(), flights.run(1, controlled.load()));
+  EXPECT_THROW(finish(io, leader), TimedOut);
+  EXPECT_THROW(finish(io, follower), TimedOut);
+  EXPECT_GE(std::chrono::steady_clock::now() - began, 20ms);
+  EXPECT_EQ(timeouts, 1);
+  turn(loads);  // too late: the flight lands, and nothing is loaded for nobody
+  EXPECT_EQ(flights.size(), 0U);
+  EXPECT_EQ(*controlled.calls, 0);
+  EXPECT_EQ(timeouts, 1);
+}
+
+TEST(SingleFlight, TenThousandWaitsWithADeadlineAreCheapAndEndTogether) {
+  asio::io_context io, loads;
+  Controlled controlled;
+  controlled.go();
+  Flights flights(loads.get_executor());
+  int served = 0;
+  for (int i = 0; i < 10'000; ++i)
+    asio::co_spawn(io, flights.run(1, controlled.load()),
+                   [&](std::exception_ptr error, Shared) { served += error ? 0 : 1; });
+  turn(io);
+  turn(loads);
+  EXPECT_EQ(*controlled.calls, 1);
+  turn(io);
+  EXPECT_EQ(served, 10'000);
+  EXPECT_EQ(io.poll(), 0U);  // no timer holds the context up
+  EXPECT_TRUE(io.stopped());
 }
 
 TEST(SingleFlight, ALoadThatEndsLongAfterItsDeadlineHarmsNobody) {
