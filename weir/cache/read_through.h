@@ -17,8 +17,10 @@
 //  - A remote level that fails, hangs or answers nonsense fails no read by itself: see OnRemoteError.
 //
 // What a write on one node means for a reader: on that node, who comes after `Write::invalidate` has ended never
-// gets anything older. On another one, nothing older comes in from the remote level or by a load under its lease;
-// what that node had cached stays for its local TTL, unless somebody tells it (`invalidate` there).
+// gets anything older. On another one, nothing older comes in from the remote level or by a load under its lease,
+// as long as the level answers. What that node had cached stays for its local TTL, and so does what it loaded
+// without the level's lease meanwhile (the level was away, or the patience with another's load had ended), unless
+// somebody tells it (`invalidate` there).
 //
 // All of it is thread-safe. `find` is synchronous, allocates nothing and costs about as much as the local
 // cache alone.

@@ -79,7 +79,8 @@ auto ReadThroughCore<K, V, Hash>::share_rows(Self self, std::vector<Row>& rows, 
   for (Row& row : rows) {
     row.keep = row.value || row.item.plan.keep_absence;
     if (!row.to_share || !row.keep) continue;
-    offers.push_back({row.key(), std::move(*row.to_share), row.value, row.item.plan.ttl});
+    offers.push_back(
+        {row.key(), std::move(*row.to_share), row.value, self->ttl_for(row.item.plan, row.value)});
     row.to_share.reset();
     offered.push_back(&row);
   }
@@ -90,7 +91,8 @@ auto ReadThroughCore<K, V, Hash>::share_rows(Self self, std::vector<Row>& rows, 
   }
   for (Row& row : rows) {
     if (row.keep) {
-      self->fill(row.key(), row.lease, row.value, {.ttl = row.item.plan.ttl, .took = took});
+      self->fill(row.key(), row.lease, row.value,
+                 {.ttl = self->ttl_for(row.item.plan, row.value), .took = took});
     } else if (row.value) {
       self->metrics.refused_fills.add();
     }

@@ -87,7 +87,7 @@ struct ReadThroughCore : std::enable_shared_from_this<ReadThroughCore<K, V, Hash
 
   // The hot path: nothing here but the local look-up.
   std::optional<Found> find(const K& key) {
-    auto hit = local.look(key, options.load_timeout);
+    auto hit = local.look(key, as_duration(options.load_timeout));
     if (!hit.known) return std::nullopt;
     if (hit.refresh) refresh(key);
     return Found{std::move(hit.value)};
@@ -187,7 +187,12 @@ struct ReadThroughCore : std::enable_shared_from_this<ReadThroughCore<K, V, Hash
   static Awaitable<void> give_back(Self self, std::vector<Row>& rows);
 
   std::size_t weigh(const K& key, const V& value) const {
-    return options.weigher ? options.weigher(key, value) : sizeof(V);
+    return options.weigher ? options.weigher(key, value) : own_bytes(value);
+  }
+  // What the reader has asked for; an absence isn't kept longer for that.
+  std::optional<Millis> ttl_for(const Plan& plan, const Value& value) const {
+    if (value || !plan.ttl) return plan.ttl;
+    return std::min(*plan.ttl, options.negative_ttl);
   }
   bool put(const K& key, Value value, const Keep& keep);
   bool fill(const K& key, const Lease& lease, Value value, const Keep& keep) {
@@ -199,10 +204,11 @@ struct ReadThroughCore : std::enable_shared_from_this<ReadThroughCore<K, V, Hash
   // have had if it had been loaded here: its age counts. Less than a millisecond isn't worth an entry.
   void adopt(const K& key, const Lease& lease, const typename Remote::Answer& known, const Plan& plan) {
     if (!known.value && !plan.keep_absence) return;
-    const Duration ttl = plan.ttl.value_or(known.value ? options.ttl : options.negative_ttl);
-    const Duration most = std::min<Duration>(known.left, ttl - known.age);
+    const std::optional<Millis> asked = ttl_for(plan, known.value);
+    const Duration ttl = as_duration(asked.value_or(known.value ? options.ttl : options.negative_ttl));
+    const Duration most = std::min(as_duration(known.left), ttl == kNever ? kNever : ttl - known.age);
     if (most < Millis(1)) return;
-    fill(key, lease, known.value, {.ttl = plan.ttl, .most = most, .age = known.age, .took = known.took});
+    fill(key, lease, known.value, {.ttl = asked, .most = most, .age = known.age, .took = known.took});
   }
 
   void count(const Value& value, bool refreshed) {
@@ -272,19 +278,21 @@ bool ReadThroughCore<K, V, Hash>::put(const K& key, Value value, const Keep& kee
   constexpr Duration kLeast = std::chrono::milliseconds(1);
   auto& random = thread_random();
   if (!value)
-    return local.put(
-        key, nullptr, 0,
-        std::min(keep.most, jittered(keep.ttl.value_or(options.negative_ttl), options.jitter, random)));
+    return local.put(key, nullptr, 0,
+                     std::min(keep.most, jittered(as_duration(keep.ttl.value_or(options.negative_ttl)),
+                                                  options.jitter, random)));
   const std::size_t weight = weigh(key, *value);
   if (weight > options.max_entry_weight) {
     local.erase(key);
     return false;
   }
-  const Duration ttl = std::min(keep.most, jittered(keep.ttl.value_or(options.ttl), options.jitter, random));
+  const Duration ttl =
+      std::min(keep.most, jittered(as_duration(keep.ttl.value_or(options.ttl)), options.jitter, random));
   Duration refresh_after = early_refresh(ttl, keep.took, options.early_refresh, random);
   if (options.soft_ttl > Millis::zero())
-    refresh_after = std::min(refresh_after,
-                             std::max(kLeast, jittered(options.soft_ttl, options.jitter, random) - keep.age));
+    refresh_after = std::min(
+        refresh_after,
+        std::max(kLeast, jittered(as_duration(options.soft_ttl), options.jitter, random) - keep.age));
   return local.put(key, std::move(value), weight, ttl, refresh_after);
 }
 
@@ -408,14 +416,14 @@ auto ReadThroughCore<K, V, Hash>::load_one(Self self, K key, Plan plan) -> Await
   if (!keep) co_return answer;
   if (course.to_share) {
     std::vector<typename Remote::Offer> offers;
-    offers.push_back({key, std::move(*course.to_share), answer[0], plan.ttl});
+    offers.push_back({key, std::move(*course.to_share), answer[0], self->ttl_for(plan, answer[0])});
     const auto ends = co_await self->remote->share(std::move(offers), took);
     if (ends.front() == Remote::Shared::refused) {
       self->metrics.refused_fills.add();  // a write came between, on another node perhaps: nor here
       co_return answer;
     }
   }
-  self->fill(key, lease, answer[0], {.ttl = plan.ttl, .took = took});
+  self->fill(key, lease, answer[0], {.ttl = self->ttl_for(plan, answer[0]), .took = took});
   co_return answer;
 }
 

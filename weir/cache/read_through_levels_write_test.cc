@@ -93,6 +93,18 @@ TEST_F(ReadThroughLevelsWrite, WhatTheLevelRefusesIsNotKeptHereEither) {
   EXPECT_EQ(*get(0, 1), "second");
 }
 
+TEST_F(ReadThroughLevelsWrite, WithoutTheLevelsLeaseNothingIsPublished) {
+  level_->set_trouble({.refuses = true});
+  auto first = now(node(0).begin_write(1));
+  level_->set_trouble({});
+  pass(10s);  // the level is asked again
+  store_.rows[1] = "first";
+  EXPECT_TRUE(now(first.invalidate()));
+  write(1, 1, "second", true);
+  EXPECT_FALSE(now(first.publish(text("first"))));
+  EXPECT_EQ(*get(0, 1), "second");
+}
+
 // Two writers on two nodes, in every order of their steps. In the end both nodes and the level hold nothing or
 // what the store holds.
 TEST_F(ReadThroughLevelsWrite, TwoPublishersOnTwoNodesNeverLeaveTheOldValue) {

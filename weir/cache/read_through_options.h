@@ -43,8 +43,9 @@ struct RemoteUse {
   std::shared_ptr<RemoteLevel> level{};  // null: there is none
   Codec<K, V> codec{};
   // Whether to wait for another node's load, `patience` at most. Without it a miss that finds the lease taken loads
-  // at once and shares nothing: a load for each process instead of one for all. Fills are under a lease in any
-  // case: no stale value comes in either way.
+  // at once and shares nothing: a load for each process instead of one for all. What comes into the level is
+  // under a lease in any case; what such a load leaves on this node may be older than another node's write that
+  // came meanwhile, for the local TTL.
   bool lease = true;
   Millis patience{0};  // less than load_timeout; 0: half of it
   OnRemoteError on_error = OnRemoteError::bulkhead;
@@ -75,7 +76,8 @@ struct ReadThroughOptions {
   std::size_t max_entry_weight = std::size_t{1} << 20;  // heavier values are served, not cached
   std::size_t max_bulk = 500;                           // keys in one call of the bulk loader
   std::size_t max_loads = 100'000;                      // at once; more are refused with Unavailable
-  // Bytes of a value, sizeof(V) included; without it, sizeof(V).
+  // Bytes of a value, sizeof(V) included. Without it: own_bytes, which knows strings and vectors; a type of your
+  // own that owns memory needs one, or `capacity` doesn't bound that memory.
   std::function<std::size_t(const K&, const V&)> weigher{};
   // Asked before a load; see membership.h.
   std::function<boost::asio::awaitable<Membership>(const K&)> membership{};

@@ -199,6 +199,9 @@ TEST_F(ReadThroughNodes, ACodecThatThrowsOrRefusesFailsNoRead) {
 }
 
 TEST_F(ReadThroughNodes, HeavyValuesStayOnTheirNode) {
+  auto given = options();
+  given.max_entry_weight = std::size_t{4} << 20;
+  make(given);
   store_.rows[1] = std::string(std::size_t{2} << 20, 'x');
   EXPECT_TRUE(get(0, 1));
   EXPECT_TRUE(node(0).find(1));

@@ -314,5 +314,25 @@ TEST_F(ReadThroughTest, TheCacheMayGoWhileALoadIsUnderWay) {
   turn(io_);
 }
 
+TEST_F(ReadThroughTest, ATtlOfOneReadIsNoTtlOfAnAbsence) {
+  auto given = options();
+  given.negative_ttl = std::chrono::seconds(5);
+  make(given);
+  auto read = start_on(io_.get_executor(), cache_->get(77, std::chrono::hours(24)));
+  EXPECT_FALSE(finish(io_, read));
+  EXPECT_TRUE(cache_->find(77));
+  clock_.advance(std::chrono::seconds(5));
+  EXPECT_FALSE(cache_->find(77));
+}
+
+TEST_F(ReadThroughTest, MillisecondsWithoutEndAreForEver) {
+  auto given = options();
+  given.ttl = std::chrono::milliseconds::max();
+  make(given);
+  EXPECT_TRUE(get(1));
+  clock_.advance(std::chrono::hours(24 * 365 * 50));
+  EXPECT_TRUE(cache_->find(1));
+}
+
 }  // namespace
 }  // namespace weir::cache

@@ -144,7 +144,8 @@ class CacheWrite {
   }
 
   // After `invalidate`, once: puts what was written into both levels; null: the row was removed. False: refused,
-  // because another write came between, or the value is too heavy; then the next reader loads. Throws
+  // because another write came between, the level gave no lease, or the value is too heavy; then the next reader
+  // loads. Throws
   // std::logic_error before `invalidate` has ended.
   boost::asio::awaitable<bool> publish(Value value, std::optional<Millis> ttl = {}) {
     const auto state = state_;
@@ -158,6 +159,8 @@ class CacheWrite {
       offers.push_back({state->key, std::move(*lease), value, ttl});
       const auto ends = co_await core.remote->share(std::move(offers), Duration(0));
       if (ends.front() == Core::Remote::Shared::refused) co_return false;
+    } else if (core.remote) {
+      co_return false;  // without a lease there, nobody knows whether another write came between
     }
     co_return core.fill(state->key, std::exchange(state->local, {}), std::move(value), {.ttl = ttl});
   }

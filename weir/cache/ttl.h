@@ -12,6 +12,12 @@ using Duration = std::chrono::nanoseconds;
 // Never: an entry without an end, or without a time to refresh.
 inline constexpr Duration kNever = Duration::max();
 
+// Milliseconds that would overflow are never.
+inline Duration as_duration(std::chrono::milliseconds time) {
+  constexpr auto kMost = std::chrono::duration_cast<std::chrono::milliseconds>(kNever);
+  return time >= kMost ? kNever : time <= -kMost ? -kNever : Duration(time);
+}
+
 // The TTL plus or minus up to `jitter` of it (0.1 is ten percent), so that what was filled together doesn't
 // expire together. Jitter is clamped to 0 .. 0.99 and may be zero; the result is at least a millisecond,
 // whatever is asked: a computed TTL must neither mean "forever" nor "dead on arrival". kNever stays kNever.
