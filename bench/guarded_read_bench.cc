@@ -18,7 +18,6 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/json.hpp>
 #include <chrono>
-#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -32,8 +31,8 @@
 #include <utility>
 #include <vector>
 
+#include "bench/zipf.h"
 #include "weir/base/clock.h"
-#include "weir/base/random.h"
 #include "weir/cache/local_cache.h"
 #include "weir/cache/read_through.h"
 
@@ -214,23 +213,8 @@ boost::json::object stampede() {
 
 // --- find
 
-constexpr std::size_t kKeys = 131'072;
-
-// Keys by Zipf's law with the exponent 0.99.
-std::vector<std::uint32_t> zipf(std::uint64_t seed) {
-  constexpr std::size_t kSequence = std::size_t{1} << 20;
-  std::vector<double> sums;
-  double sum = 0;
-  for (std::size_t rank = 1; rank <= kKeys; ++rank)
-    sums.push_back(sum += 1 / std::pow(static_cast<double>(rank), 0.99));
-  weir::Random random(seed);
-  std::vector<std::uint32_t> keys(kSequence);
-  for (auto& key : keys) {
-    const auto at = std::ranges::lower_bound(sums, random.unit() * sum);
-    key = static_cast<std::uint32_t>(std::min<std::ptrdiff_t>(at - sums.begin(), kKeys - 1));
-  }
-  return keys;
-}
+using weir::bench::kKeys;
+using weir::bench::zipf;
 
 template <class Find>
 double pass(const std::vector<std::uint32_t>& keys, Find find) {

@@ -1,11 +1,9 @@
 // LocalCache under the loads of bench/peers/crates: keys by Zipf's law, all of them in the cache. Prints
 // millions of operations a second.
 // usage: local_cache_bench flat|shared THREADS WRITES_OF_4 SECONDS
-#include <algorithm>
 #include <atomic>
 #include <barrier>
 #include <chrono>
-#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
@@ -13,29 +11,15 @@
 #include <thread>
 #include <vector>
 
-#include "weir/base/random.h"
+#include "bench/zipf.h"
 #include "weir/cache/local_cache.h"
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::size_t kKeys = 131'072;
-constexpr std::size_t kSequence = std::size_t{1} << 20;
-
-// Keys by Zipf's law with the exponent 0.99.
-std::vector<std::uint32_t> zipf(std::uint64_t seed) {
-  std::vector<double> sums;
-  double sum = 0;
-  for (std::size_t rank = 1; rank <= kKeys; ++rank)
-    sums.push_back(sum += 1 / std::pow(static_cast<double>(rank), 0.99));
-  weir::Random random(seed);
-  std::vector<std::uint32_t> keys(kSequence);
-  for (auto& key : keys) {
-    const auto at = std::ranges::lower_bound(sums, random.unit() * sum);
-    key = static_cast<std::uint32_t>(std::min<std::ptrdiff_t>(at - sums.begin(), kKeys - 1));
-  }
-  return keys;
-}
+using weir::bench::kKeys;
+using weir::bench::kSequence;
+using weir::bench::zipf;
 
 template <class V, class Make>
 double run(unsigned threads, std::size_t writes, double seconds, Make make) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 
@@ -11,36 +10,31 @@
 #include "weir/base/hash.h"
 #include "weir/base/saved_file.h"
 #include "weir/cache/cache_file.h"
+#include "weir/testing/fuzz.h"
 
 namespace {
 
+using weir::testing::must;
+using weir::testing::overwrite_number;
+
 constexpr std::size_t kHeader = 40, kNumber = 8, kHead = 3 * kNumber;
-
-void must(bool holds) {
-  if (!holds) std::abort();
-}
-
-void put(std::string& bytes, std::size_t at, std::uint64_t number) {
-  std::string little_endian;
-  weir::append_number(little_endian, number);
-  bytes.replace(at, little_endian.size(), little_endian);
-}
 
 // Makes the checksums right, else hardly an input would come past them.
 std::string with_checksums(std::string bytes) {
   if (bytes.size() < kHeader) return bytes;
-  put(bytes, kHeader - kNumber, weir::hash64(std::string_view(bytes).substr(0, kHeader - kNumber)));
+  overwrite_number(bytes, kHeader - kNumber,
+                   weir::hash64(std::string_view(bytes).substr(0, kHeader - kNumber)));
   std::uint64_t checksum = 0;
   for (std::size_t at = kHeader; at + kHead <= bytes.size();) {
     const std::uint64_t entries = weir::number_at(bytes, at), size = weir::number_at(bytes, at + kNumber);
     if (entries == 0) {
-      put(bytes, at + 2 * kNumber,
-          weir::hash64(std::string_view(bytes).substr(at + kNumber, kNumber), checksum));
+      overwrite_number(bytes, at + 2 * kNumber,
+                       weir::hash64(std::string_view(bytes).substr(at + kNumber, kNumber), checksum));
       break;
     }
     if (size > bytes.size() - at - kHead) break;
     checksum = weir::hash64(std::string_view(bytes).substr(at + kHead, size), checksum);
-    put(bytes, at + 2 * kNumber, checksum);
+    overwrite_number(bytes, at + 2 * kNumber, checksum);
     at += kHead + size;
   }
   return bytes;

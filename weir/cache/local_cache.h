@@ -105,8 +105,8 @@ class BasicLocalCache {
 
   // Stores the value. `weight`: with Bound::bytes, the bytes of the value, its sizeof included; the cache adds
   // its own overhead and what a string as key owns. Without `weight`: what the weigher says (see LocalCacheHooks;
-  // a type that owns memory needs one). What was there before is replaced; when the entry can't be kept (heavier than the capacity, ttl <= 0), it is erased
-  // and the answer is false. Besides what it evicts, O(1).
+  // a type that owns memory needs one). What was there before is replaced; when the entry can't be kept (heavier
+  // than the capacity, ttl <= 0), it is erased and the answer is false. Besides what it evicts, O(1).
   template <std::integral Weight>
   bool put(const K& key, Stored value, Weight weight, Duration ttl = kNever,
            Duration refresh_after = kNever) {
@@ -132,9 +132,9 @@ class BasicLocalCache {
     std::optional<std::size_t> weight{};
   };
   // Atomically makes the entry what make(const Stored* current) -> std::optional<Computed> answers; nothing
-  // erases it; `current` is null when it isn't here or was put as null. The TTL is the new one's. Runs under the shard's lock: no calls into the cache,
-  // nothing slow. Seldom, when room has to come from other shards first, it is called a second time and its
-  // first answer is dropped. True when the key is here afterwards.
+  // erases it; `current` is null when it isn't here or was put as null. The TTL is the new one's. Runs under the
+  // shard's lock: no calls into the cache, nothing slow. Seldom, when room has to come from other shards first, it
+  // is called a second time and its first answer is dropped. True when the key is here afterwards.
   template <class Make>
   bool compute(const K& key, Make make);
 
@@ -217,8 +217,7 @@ class BasicLocalCache {
   // Reads.
   Found find_anew(const K& key);
   bool quick_hit(unsigned slot, Mark& mark, std::uint64_t hash);
-  Hit access(const K& key, Duration retry);
-  Hit access_locked(Shard& shard, std::uint64_t hash, const K& key, Duration retry);
+  Hit look_locked(Shard& shard, std::uint64_t hash, const K& key, Duration retry);
   Hit hit_at(Shard& shard, Id id, std::uint64_t hash, Duration retry, bool& over);
   Verdict judge(Extra& extra, Times times, Duration retry) const;
   void touch(Shard& shard, Mark& mark, std::uint64_t hash);
@@ -232,6 +231,13 @@ class BasicLocalCache {
   EntryInfo info_of(const Shard& shard, Id id, const K& key, const Times& times, detail::Nanos now) const;
 
   // Writes.
+  // What a rewrite makes of an entry: nothing, and it goes; or a value, which goes too where it can't be kept.
+  struct Rewritten {
+    std::optional<Stored> value;
+    std::uint64_t need = 0;
+    Times times{};
+    bool lasts = true;  // its TTL is more than zero
+  };
   // Reading the clock is half the price of a look-up, and for nothing while no entry has a time.
   SteadyTime now_if_timed() const {
     return timed_.load(std::memory_order_relaxed) ? clock_.steady_now() : SteadyTime();
@@ -244,6 +250,8 @@ class BasicLocalCache {
   bool replace_quickly(Shard& shard, std::uint64_t hash, const K& key, Stored& value);
   bool put_anew(Shard& shard, std::uint64_t hash, const K& key, Stored&& value, std::uint64_t need,
                 Keep keep);
+  template <class Make>
+  bool rewrite(const K& key, Make make);
   bool put_locked(Shard& shard, std::uint64_t hash, K&& key, Stored&& value, std::uint64_t need, Times times,
                   Trash& trash);
   bool drop_locked(Shard& shard, Id id, Trash& trash);

@@ -6,8 +6,8 @@
 namespace weir::cache {
 
 // The path of a hit in a cache without times, which calls nothing. Whatever is out of the ordinary is left to
-// `access`, which begins anew: so nothing may be counted here that isn't a whole hit. Whether there are times is asked
-// while no writer is at the shard: who puts the first one says so before.
+// `look`, which begins anew: so nothing may be counted here that isn't a whole hit. Whether there are times is
+// asked while no writer is at the shard: who puts the first one says so before.
 template <class K, class Stored, class Hash>
 auto BasicLocalCache<K, Stored, Hash>::find(const K& key) -> Found {
   const unsigned slot = detail::ThreadSlot::mine_if_any();
@@ -34,7 +34,7 @@ auto BasicLocalCache<K, Stored, Hash>::find(const K& key) -> Found {
 
 template <class K, class Stored, class Hash>
 WEIR_COLD auto BasicLocalCache<K, Stored, Hash>::find_anew(const K& key) -> Found {
-  return access(key, std::chrono::seconds(1)).value;
+  return look(key).value;
 }
 
 // Counts a hit of a value, if that is all there is to do.
@@ -51,11 +51,6 @@ WEIR_HOT bool BasicLocalCache<K, Stored, Hash>::quick_hit(unsigned slot, Mark& m
 
 template <class K, class Stored, class Hash>
 auto BasicLocalCache<K, Stored, Hash>::look(const K& key, Duration retry) -> Hit {
-  return access(key, retry);
-}
-
-template <class K, class Stored, class Hash>
-auto BasicLocalCache<K, Stored, Hash>::access(const K& key, Duration retry) -> Hit {
   const std::uint64_t hash = hash_of(key);
   Shard& shard = shard_of(hash);
   if constexpr (Shard::kReadersCheck) {
@@ -77,7 +72,7 @@ auto BasicLocalCache<K, Stored, Hash>::access(const K& key, Duration retry) -> H
   } else {
     {
       const typename Shard::Reader reader(shard, detail::ThreadSlot::mine());
-      if (!reader) return access_locked(shard, hash, key, retry);
+      if (!reader) return look_locked(shard, hash, key, retry);
       const Id id = shard.find(low(hash), key);
       if (id == 0) [[unlikely]] {
         counters_.add(kMiss);
@@ -95,8 +90,8 @@ auto BasicLocalCache<K, Stored, Hash>::access(const K& key, Duration retry) -> H
 
 // Where a writer was at the shard, or this thread has no slot.
 template <class K, class Stored, class Hash>
-WEIR_COLD auto BasicLocalCache<K, Stored, Hash>::access_locked(Shard& shard, std::uint64_t hash, const K& key,
-                                                               Duration retry) -> Hit {
+WEIR_COLD auto BasicLocalCache<K, Stored, Hash>::look_locked(Shard& shard, std::uint64_t hash, const K& key,
+                                                             Duration retry) -> Hit {
   Trash trash(&hooks_.removed);
   const Lock lock(shard.mutex);
   const Id id = shard.find(low(hash), key);

@@ -1,5 +1,5 @@
 // One shard of a LocalCache: its entries, their index, and the policy that chooses who goes. Writers hold
-// `mutex`; `read` needs no lock. What a call took out (`Trash`) is destroyed after the mutex is let go.
+// `mutex`; look-ups need no lock. What a call took out (`Trash`) is destroyed after the mutex is let go.
 #pragma once
 
 #include <algorithm>
@@ -130,7 +130,8 @@ class alignas(64) Shard {
       }
     });
   }
-  // And its value, if the answer is true. `untimed()` tells whether no entry has times, asked while nobody writes.
+  // And its value, if the answer is true. `untimed()` tells whether no entry has times, asked while nobody
+  // writes.
   template <class Untimed>
   WEIR_HOT bool copy_at_home(std::uint32_t hash, const K& key, Place& place, std::optional<V>& value,
                              Untimed untimed) const
@@ -176,15 +177,13 @@ class alignas(64) Shard {
     growth_ = growth;
   }
   // Room for so many entries; may throw, and then nothing has changed.
-  void make_ready(std::size_t entries) {
-    slab_.set_most(std::clamp<std::size_t>(entries, 1, Slots::kMostEntries - 1));
-  }
+  void make_ready(std::size_t entries) { slab_.set_most(possible(entries)); }
   // The bound in weight. `most_entries`: that can ever fit; `now_entries`: to make ready for from the start.
   void set_budget(std::uint64_t budget, std::size_t most_entries, std::size_t now_entries) {
     make_ready(most_entries);
     if (now_entries > policy_entries_) size_policy(now_entries);
     policy_.set_capacity(budget, policy_entries_);
-    most_entries_ = std::clamp<std::size_t>(most_entries, 1, Slots::kMostEntries - 1);
+    most_entries_ = possible(most_entries);
     budget_.store(budget, std::memory_order_relaxed);
   }
 
@@ -389,6 +388,9 @@ class alignas(64) Shard {
     Gate& gate_;
   };
 
+  static std::size_t possible(std::size_t entries) {
+    return std::clamp<std::size_t>(entries, 1, Slots::kMostEntries - 1);
+  }
   auto hash_of() const {
     return [this](Id id) { return slab_.links(id).hash; };
   }

@@ -191,76 +191,67 @@ WEIR_COLD void BasicLocalCache<K, Stored, Hash>::borrow(Shard& to, std::uint64_t
   to.set_budget(to.budget() + got, most_entries(to.budget() + got), 0);
 }
 
-template <class K, class Stored, class Hash>
-template <class Change, class Weigh>
-bool BasicLocalCache<K, Stored, Hash>::update(const K& key, Change change, Weigh weigh) {
-  const std::uint64_t hash = hash_of(key);
-  Shard& shard = shard_of(hash);
-  std::uint64_t room = 0;
-  for (bool again = false;; again = true) {
-    K own = key;
-    Trash trash(&hooks_.removed);
-    const Lock lock = lock_with_room(shard, room, clock_.steady_now(), trash);
-    const Id id = find_alive(shard, hash, key, trash);
-    if (id == 0) return false;
-    const auto& current = shard.value(id);
-    if (is_null(current)) return false;
-    Found changed = change(target(current));
-    if (!changed) return false;
-    const std::uint64_t need = whole_weight(key, weigh(*changed));
-    if (need > capacity()) {
-      ++shard.stats.refused;
-      return drop_locked(shard, id, trash);  // the old value would be a lie
-    }
-    if (need > shard.budget() && !again) {
-      room = need;
-      continue;
-    }
-    const Times times = times_at(shard, id);
-    if constexpr (kShared) {
-      return put_locked(shard, hash, std::move(own), std::move(changed), need, times, trash);
-    } else {
-      return put_locked(shard, hash, std::move(own), *std::move(changed), need, times, trash);
-    }
-  }
-}
-
+// make(shard, id, now) -> std::optional<Rewritten>, under the lock; `id` is 0 when the key isn't here, and nothing
+// leaves it as it is. A value that needs room from other shards first is made a second time. True when it was put.
 template <class K, class Stored, class Hash>
 template <class Make>
-bool BasicLocalCache<K, Stored, Hash>::compute(const K& key, Make make) {
+bool BasicLocalCache<K, Stored, Hash>::rewrite(const K& key, Make make) {
   const std::uint64_t hash = hash_of(key);
   Shard& shard = shard_of(hash);
   std::uint64_t room = 0;
   for (bool again = false;; again = true) {
     const SteadyTime now = clock_.steady_now();
     K own = key;
-    std::optional<Computed> made;
+    std::optional<Rewritten> made;
     Trash trash(&hooks_.removed);
     const Lock lock = lock_with_room(shard, room, now, trash);
     const Id id = find_alive(shard, hash, key, trash);
-    const Stored* current = nullptr;
-    std::optional<Stored> copy;  // values in place are read, and have no address
-    if constexpr (kShared) {
-      if (id != 0 && shard.value(id) != nullptr) current = &shard.value(id);
-    } else if (id != 0) {
-      current = &copy.emplace(shard.value(id));
-    }
-    made = make(current);
-    if (!made) return drop_locked(shard, id, trash);
-    const std::uint64_t need =
-        whole_weight(key, made->weight ? *made->weight : given_weight(key, made->value));
-    if (made->keep.ttl <= Duration::zero() || need > capacity()) {
+    made = make(shard, id, now);
+    if (!made) return false;
+    if (!made->value) return drop_locked(shard, id, trash);
+    if (!made->lasts || made->need > capacity()) {
       ++shard.stats.refused;
-      return drop_locked(shard, id, trash);
+      return drop_locked(shard, id, trash);  // the old value would be a lie
     }
-    if (need > shard.budget() && !again) {
-      room = need;
+    if (made->need > shard.budget() && !again) {
+      room = made->need;
       continue;
     }
-    note_times(made->keep);
-    return put_locked(shard, hash, std::move(own), std::move(made->value), need, times_of(now, made->keep),
-                      trash);
+    return put_locked(shard, hash, std::move(own), *std::move(made->value), made->need, made->times, trash);
   }
+}
+
+template <class K, class Stored, class Hash>
+template <class Change, class Weigh>
+bool BasicLocalCache<K, Stored, Hash>::update(const K& key, Change change, Weigh weigh) {
+  return rewrite(key, [&](const Shard& shard, Id id, SteadyTime) -> std::optional<Rewritten> {
+    if (id == 0) return std::nullopt;
+    const auto& current = shard.value(id);
+    if (is_null(current)) return std::nullopt;
+    Found changed = change(target(current));
+    if (!changed) return std::nullopt;
+    const std::uint64_t need = whole_weight(key, weigh(*changed));
+    return Rewritten{std::move(changed), need, times_at(shard, id)};
+  });
+}
+
+template <class K, class Stored, class Hash>
+template <class Make>
+bool BasicLocalCache<K, Stored, Hash>::compute(const K& key, Make make) {
+  return rewrite(key, [&](const Shard& shard, Id id, SteadyTime now) -> std::optional<Rewritten> {
+    std::optional<Computed> made;
+    if (id == 0) {
+      made = make(static_cast<const Stored*>(nullptr));
+    } else {
+      const auto& current = shard.value(id);
+      made = make(is_null(current) ? nullptr : &current);
+    }
+    if (!made) return Rewritten{};
+    const std::size_t weight = made->weight ? *made->weight : given_weight(key, made->value);
+    const bool lasts = made->keep.ttl > Duration::zero();
+    if (lasts) note_times(made->keep);
+    return Rewritten{std::move(made->value), whole_weight(key, weight), times_of(now, made->keep), lasts};
+  });
 }
 
 template <class K, class Stored, class Hash>

@@ -143,8 +143,8 @@ class Slab {
     std::vector<UntouchedArray<Extra>> extras;
   };
 
-  // A place that is taken for the first time: zeros. Not when its chunk is made, since fetching 80 KiB of pages takes 40 us,
-  // all for one put to wait for.
+  // A place that is taken for the first time: zeros. Not when its chunk is made, since fetching 80 KiB of pages
+  // takes 40 us, all for one put to wait for.
   void clear(Id id) {
     std::memset(static_cast<void*>(&pair(id)), 0, sizeof(Pair));
     std::memset(static_cast<void*>(&links(id)), 0, sizeof(Links));

@@ -128,16 +128,8 @@ class SlotIndex {
   WEIR_HOT Id find(std::uint32_t hash, Match match) const {
     const std::uint32_t buckets = buckets_.load(std::memory_order_acquire);
     const SlotBucket* const table = now_.load(std::memory_order_acquire);
-    std::uint32_t at = home(buckets, hash);
-    for (std::uint32_t seen = 0; seen < buckets; ++seen) {
-      const SlotBucket& bucket = table[at];
-      for (unsigned same = bucket.with_tag(tag(hash)); same != 0; same &= same - 1)
-        if (const Id id = bucket.id(static_cast<unsigned>(std::countr_zero(same))); match(id)) [[likely]]
-          return id;
-      if (!bucket.passed()) [[likely]]
-        break;
-      at = after(buckets, at);
-    }
+    if (const Id id = find_in(table, buckets, hash, match)) [[likely]]
+      return id;
     if (before_.load(std::memory_order_acquire) == nullptr) [[likely]]
       return 0;
     return find_before(hash, match);
@@ -223,17 +215,24 @@ class SlotIndex {
   }
 
   template <class Match>
+  WEIR_HOT static Id find_in(const SlotBucket* table, std::uint32_t buckets, std::uint32_t hash,
+                             Match match) {
+    std::uint32_t at = home(buckets, hash);
+    for (std::uint32_t seen = 0; seen < buckets; ++seen, at = after(buckets, at)) {
+      for (unsigned same = table[at].with_tag(tag(hash)); same != 0; same &= same - 1)
+        if (const Id id = table[at].id(static_cast<unsigned>(std::countr_zero(same))); match(id)) [[likely]]
+          return id;
+      if (!table[at].passed()) [[likely]]
+        break;
+    }
+    return 0;
+  }
+  template <class Match>
   [[gnu::noinline]] Id find_before(std::uint32_t hash, Match match) const {
     const std::uint32_t buckets = buckets_before_.load(std::memory_order_acquire);
     const SlotBucket* const table = before_.load(std::memory_order_acquire);
     if (table == nullptr) return 0;  // the last of it was moved just now
-    std::uint32_t at = home(buckets, hash);
-    for (std::uint32_t seen = 0; seen < buckets; ++seen, at = after(buckets, at)) {
-      for (unsigned same = table[at].with_tag(tag(hash)); same != 0; same &= same - 1)
-        if (const Id id = table[at].id(static_cast<unsigned>(std::countr_zero(same))); match(id)) return id;
-      if (!table[at].passed()) break;
-    }
-    return 0;
+    return find_in(table, buckets, hash, match);
   }
 
   static bool erase_in(SlotBucket* table, std::uint32_t buckets, std::uint32_t hash, Id id) {

@@ -1,7 +1,6 @@
 // Whatever the bytes, the loaders refuse them, or they are a filter's and can be written again just as they were.
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 
@@ -9,24 +8,17 @@
 #include "weir/base/hash.h"
 #include "weir/base/saved_file.h"
 #include "weir/filter/growing_bloom_filter.h"
+#include "weir/testing/fuzz.h"
 
 namespace {
 
 using weir::filter::BloomFilter;
 using weir::filter::GrowingBloomFilter;
+using weir::testing::must;
+using weir::testing::overwrite_number;
 
 constexpr std::size_t kHeader = 56;  // of either kind, with its checksum, which is the last eight of them
 constexpr std::size_t kChecksum = 8;
-
-void must(bool holds) {
-  if (!holds) std::abort();
-}
-
-void put(std::string& bytes, std::size_t at, std::uint64_t number) {
-  std::string little_endian;
-  weir::append_number(little_endian, number);
-  bytes.replace(at, little_endian.size(), little_endian);
-}
 
 // Makes the checksums right, else hardly an input would come past them. (The blocks are fewer than a piece.)
 std::string with_checksums(std::string bytes, std::size_t at) {
@@ -35,8 +27,8 @@ std::string with_checksums(std::string bytes, std::size_t at) {
   const std::size_t end = bytes.size() - kChecksum;
   const std::uint64_t header = weir::hash64(all.substr(at, kHeader - kChecksum));
   const std::uint64_t blocks = weir::hash64(all.substr(at + kHeader, end - at - kHeader));
-  put(bytes, at + kHeader - kChecksum, header);
-  put(bytes, end, blocks);
+  overwrite_number(bytes, at + kHeader - kChecksum, header);
+  overwrite_number(bytes, end, blocks);
   return bytes;
 }
 
@@ -89,7 +81,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::string growing = with_checksums(as("weirblom", as("weirgrow", bytes, 0), kHeader), kHeader);
   if (growing.size() >= kHeader) {
     const std::uint64_t header = weir::hash64(std::string_view(growing).substr(0, kHeader - kChecksum));
-    put(growing, kHeader - kChecksum, header);
+    overwrite_number(growing, kHeader - kChecksum, header);
   }
   try_growing(growing);
   return 0;
