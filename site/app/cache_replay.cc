@@ -2,6 +2,7 @@
 
 #include <zlib.h>
 
+#include <algorithm>
 #include <array>
 #include <iomanip>
 #include <iostream>
@@ -85,10 +86,9 @@ class Lines {
   bool at_end_ = false;
 };
 
-std::size_t local_cache_hits(const Trace& trace, std::size_t capacity) {
-  constexpr std::uint64_t kSeed = 1;  // not a secret here, so that a replay can be repeated
+std::size_t local_cache_hits(const Trace& trace, std::size_t capacity, std::uint64_t seed) {
   cache::FlatCache<std::uint32_t, bool> cache(
-      {.capacity = capacity, .bound = cache::Bound::weights, .seed = kSeed});
+      {.capacity = capacity, .bound = cache::Bound::weights, .seed = seed});
   std::size_t hits = 0;
   for (const std::uint32_t key : trace.requests) {
     if (cache.find(key)) {
@@ -98,6 +98,15 @@ std::size_t local_cache_hits(const Trace& trace, std::size_t capacity) {
     }
   }
   return hits;
+}
+
+// The seed chooses which keys the policy is tuned by, and once in a while that misleads it: so the median of some.
+// They are no secret here, so that a replay can be repeated.
+std::size_t local_cache_hits(const Trace& trace, std::size_t capacity) {
+  std::array<std::size_t, 5> hits{};
+  for (std::size_t i = 0; i < hits.size(); ++i) hits[i] = local_cache_hits(trace, capacity, i + 1);
+  std::ranges::nth_element(hits, hits.begin() + hits.size() / 2);
+  return hits[hits.size() / 2];
 }
 
 void print_json(const std::vector<Replay>& rows, const std::vector<std::array<double, 3>>& percent) {

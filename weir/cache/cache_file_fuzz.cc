@@ -9,13 +9,13 @@
 #include "weir/base/fault.h"
 #include "weir/base/hash.h"
 #include "weir/base/saved_file.h"
+#include "weir/base/saved_file_fixture.h"
 #include "weir/cache/cache_file.h"
-#include "weir/testing/fuzz.h"
 
 namespace {
 
-using weir::testing::must;
-using weir::testing::overwrite_number;
+using weir::must;
+using weir::overwrite_number;
 
 constexpr std::size_t kHeader = 40, kNumber = 8, kHead = 3 * kNumber;
 

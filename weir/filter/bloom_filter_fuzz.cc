@@ -7,15 +7,15 @@
 #include "weir/base/fault.h"
 #include "weir/base/hash.h"
 #include "weir/base/saved_file.h"
+#include "weir/base/saved_file_fixture.h"
 #include "weir/filter/growing_bloom_filter.h"
-#include "weir/testing/fuzz.h"
 
 namespace {
 
+using weir::must;
+using weir::overwrite_number;
 using weir::filter::BloomFilter;
 using weir::filter::GrowingBloomFilter;
-using weir::testing::must;
-using weir::testing::overwrite_number;
 
 constexpr std::size_t kHeader = 56;  // of either kind, with its checksum, which is the last eight of them
 constexpr std::size_t kChecksum = 8;

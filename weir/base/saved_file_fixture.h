@@ -1,4 +1,4 @@
-// What fuzz targets of saved files need. For fuzz targets only.
+// For the fuzz targets of saved files.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 #include "weir/base/saved_file.h"
 
-namespace weir::testing {
+namespace weir {
 
 // libFuzzer reports an abort together with the input that led to it.
 inline void must(bool holds) {
@@ -22,4 +22,4 @@ inline void overwrite_number(std::string& bytes, std::size_t at, std::uint64_t n
   bytes.replace(at, little_endian.size(), little_endian);
 }
 
-}  // namespace weir::testing
+}  // namespace weir
