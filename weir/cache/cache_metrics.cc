@@ -3,22 +3,15 @@
 namespace weir::cache {
 namespace {
 
-telemetry::Counter lookups(const std::string& cache, const char* level, const char* result) {
-  return telemetry::counter("weir_cache_lookups_total", "What was found where the guarded read looked",
-                            {{"cache", cache}, {"level", level}, {"result", result}});
-}
-
-telemetry::Counter loads(const std::string& cache, const char* outcome) {
-  return telemetry::counter("weir_cache_loads_total", "Loads from the store",
-                            {{"cache", cache}, {"outcome", outcome}});
-}
-
 // One of the cache's own, with one label more or none.
 telemetry::Counter counted(const std::string& cache, const char* name, const char* help,
                            const char* label = nullptr, const char* value = "") {
   telemetry::Labels labels{{"cache", cache}};
   if (label != nullptr) labels[label] = value;
   return telemetry::counter(name, help, labels);
+}
+telemetry::Counter loads(const std::string& cache, const char* outcome) {
+  return counted(cache, "weir_cache_loads_total", "Loads from the store", "outcome", outcome);
 }
 telemetry::Counter refreshes(const std::string& cache, const char* outcome) {
   return counted(cache, "weir_cache_refreshes_total", "Refreshes in the background", "outcome", outcome);
@@ -41,6 +34,11 @@ void carry(telemetry::Counter& counter, std::uint64_t now, std::uint64_t told) {
 }
 
 }  // namespace
+
+telemetry::Counter lookups(const std::string& cache, const char* level, const char* result) {
+  return telemetry::counter("weir_cache_lookups_total", "What was found where the guarded read looked",
+                            {{"cache", cache}, {"level", level}, {"result", result}});
+}
 
 CacheMetrics::CacheMetrics(const std::string& cache)
     : local_hit(lookups(cache, "local", "hit")),

@@ -12,6 +12,9 @@
 
 namespace weir::cache {
 
+// A handle of weir_cache_lookups_total{cache,level,result}.
+telemetry::Counter lookups(const std::string& cache, const char* level, const char* result);
+
 // The handles, weir_cache_lookups_total{cache,level,result} by level and result.
 struct CacheMetrics {
   explicit CacheMetrics(const std::string& cache);

@@ -1,12 +1,10 @@
 #include "weir/cache/remote_metrics.h"
 
+#include "weir/cache/cache_metrics.h"
+
 namespace weir::cache {
 namespace {
 
-telemetry::Counter lookups(const std::string& cache, const char* result) {
-  return telemetry::counter("weir_cache_lookups_total", "What was found where the guarded read looked",
-                            {{"cache", cache}, {"level", "remote"}, {"result", result}});
-}
 telemetry::Counter leases(const std::string& cache, const char* outcome) {
   return telemetry::counter("weir_cache_remote_leases_total",
                             "Asked for the permission to load for all nodes",
@@ -20,10 +18,10 @@ telemetry::Counter fills(const std::string& cache, const char* outcome) {
 }  // namespace
 
 RemoteMetrics::RemoteMetrics(const std::string& cache)
-    : hit(lookups(cache, "hit")),
-      negative_hit(lookups(cache, "negative_hit")),
-      miss(lookups(cache, "miss")),
-      error(lookups(cache, "error")),
+    : hit(lookups(cache, "remote", "hit")),
+      negative_hit(lookups(cache, "remote", "negative_hit")),
+      miss(lookups(cache, "remote", "miss")),
+      error(lookups(cache, "remote", "error")),
       granted(leases(cache, "granted")),
       held(leases(cache, "held")),
       filled(fills(cache, "filled")),
