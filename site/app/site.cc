@@ -14,8 +14,10 @@
 #include "site/user/session_repository.h"
 #include "site/user/user_handler.h"
 #include "site/user/user_repository.h"
+#include "weir/cache/remote_levels.h"
 #include "weir/http/operational.h"
 #include "weir/idempotency/inbox.h"
+#include "weir/redis/client.h"
 #include "weir/telemetry/log.h"
 
 namespace weir::site {
@@ -82,11 +84,39 @@ user::UserService::Options user_options(const config::Settings& settings) {
   return options;
 }
 
-article::ArticleRepository::Options article_options(const config::Settings& settings) {
+// One connection for all caches. It lives where their loads run.
+std::unique_ptr<redis::Client> cache_client(const config::Settings& settings,
+                                            boost::asio::any_io_executor executor) {
+  const std::string url = settings.text("cache.remote");
+  if (url.empty()) return nullptr;
+  redis::Options options;
+  options.address = redis::Address::parse(url);
+  options.name = "cache";
+  options.fail_fast = true;
+  return std::make_unique<redis::Client>(std::move(executor), std::move(options));
+}
+
+cache::OnRemoteError on_remote_error(const config::Settings& settings) {
+  const std::string word = settings.text("cache.on_remote_error");
+  if (word == "availability") return cache::OnRemoteError::availability;
+  return word == "protect" ? cache::OnRemoteError::protect : cache::OnRemoteError::bulkhead;
+}
+
+std::optional<cache::RemoteLevels> remote_levels(const config::Settings& settings, redis::Client* client) {
+  if (client == nullptr) return std::nullopt;
+  return std::optional<cache::RemoteLevels>(
+      std::in_place, *client,
+      cache::RemoteLevels::Rules{.lease = settings.boolean("cache.lease"),
+                                 .on_error = on_remote_error(settings)});
+}
+
+article::ArticleRepository::Options article_options(const config::Settings& settings,
+                                                    const cache::RemoteLevels* remote) {
   article::ArticleRepository::Options options;
   options.article_bytes = share(settings, kArticlePercent);
   options.author_list_bytes = share(settings, kListPercent) / 2;
   options.author_article_bytes = share(settings, kListPercent) / 2;
+  options.remote = remote;
   return options;
 }
 
@@ -118,6 +148,7 @@ ReadEvents::ReadEvents(const config::Settings& settings)
 struct Site::Parts {
   Parts(const config::Settings& given, ReadEvents* road);
 
+  const cache::RemoteLevels* remote() const { return levels ? &*levels : nullptr; }
   interaction::InteractionService::Doors doors();
   article::ArticleService::ReadsOf reads_of();
   void add_jobs();
@@ -128,6 +159,8 @@ struct Site::Parts {
   const config::Settings settings;
   ReadEvents* const events;
   Background background;
+  const std::unique_ptr<redis::Client> shared;  // null: the caches are this process's own
+  const std::optional<cache::RemoteLevels> levels;
   sql::Database store;
   user::UserStore user_store{store};
   user::SessionStore session_store{store};
@@ -156,10 +189,13 @@ struct Site::Parts {
 Site::Parts::Parts(const config::Settings& given, ReadEvents* road)
     : settings(given),
       events(road),
+      shared(cache_client(settings, background.executor())),
+      levels(remote_levels(settings, shared.get())),
       store(store_options(settings)),
-      user_repository(user_store, {.capacity = share(settings, kUserPercent)}, background.executor()),
+      user_repository(user_store, {.capacity = share(settings, kUserPercent), .remote = remote()},
+                      background.executor()),
       session_repository(session_store, seconds(settings, "auth.refresh_ttl")),
-      article_repository(article_store, article_options(settings), background.executor()),
+      article_repository(article_store, article_options(settings, remote()), background.executor()),
       interaction_repository(interaction_store, collection_store, history_store, background.executor(),
                              {.capacity = share(settings, kCountsPercent)}),
       users(user_repository, session_repository, user_options(settings)),
@@ -248,6 +284,7 @@ void Site::Parts::stop() {
   user_repository.stop();
   interaction_repository.stop();
   ranking_repository.stop();
+  if (shared) shared->stop();
   store.stop();
   if (events != nullptr) events->queue.stop();
   background.stop();
@@ -273,6 +310,9 @@ http::OperationalOptions Site::Parts::operational(std::function<bool()> stopping
   options.checks.push_back(http::quick_check("filter", [this] {
     return article_repository.filter_filled() ? http::Health::ok : http::Health::degraded;
   }));
+  if (shared)
+    options.checks.push_back(http::quick_check(
+        "cache", [this] { return shared->connected() ? http::Health::ok : http::Health::degraded; }));
   options.stopping = std::move(stopping);
   return options;
 }

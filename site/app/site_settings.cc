@@ -6,6 +6,7 @@
 #include "weir/base/id.h"
 #include "weir/base/units.h"
 #include "weir/http/server.h"
+#include "weir/redis/address.h"
 
 namespace weir::site {
 namespace {
@@ -84,12 +85,16 @@ std::string origins_fault(const std::string& text) {
   return fault_of([&] { http::check_cors_origins(config::split_list(text)); });
 }
 
+std::string redis_fault(const std::string& text) {
+  return text.empty() ? "" : fault_of([&] { redis::Address::parse(text); });
+}
+
 std::string secret_fault(const std::string& text) {
   return text.empty() || text.size() >= kMinSecret ? "" : "it is too short to be safe";
 }
 
 Key key(std::string name, Kind kind, std::string initial, std::string allowed, Fault fault = {}) {
-  return {std::move(name), kind, std::move(initial), std::move(allowed), std::move(fault), false};
+  return {std::move(name), kind, std::move(initial), std::move(allowed), std::move(fault)};
 }
 
 }  // namespace
@@ -119,6 +124,11 @@ std::vector<Key> site_keys() {
       key("store.url", Kind::text, "sqlite:", "sqlite: or sqlite:PATH", starting_with("sqlite:")),
       key("cache.local", Kind::size, "256MiB", size + "; 0B turns the local caches off",
           size_between(0, 1ULL << 40)),
+      key("cache.remote", Kind::text, "",
+          "redis://[[user]:password@]host[:port][/db], or empty: no shared cache", redis_fault),
+      key("cache.lease", Kind::boolean, "true", "true or false"),
+      key("cache.on_remote_error", Kind::text, "bulkhead", "bulkhead, availability or protect",
+          one_of({"bulkhead", "availability", "protect"})),
       key("queue.url", Kind::text, "embedded:", "embedded:", one_of({"embedded:"})),
       key("queue.acks", Kind::text, "1", "0, 1 or all", one_of({"0", "1", "all", "-1"})),
       key("queue.partitions", Kind::integer, "8", "a number from 1 to 1024", between(1, 1024)),
@@ -136,7 +146,8 @@ std::vector<Key> site_keys() {
       key("auth.access_ttl", Kind::duration, "30m", duration, at_least(std::chrono::seconds(1))),
       key("auth.refresh_ttl", Kind::duration, "7d", duration, at_least(std::chrono::seconds(1))),
   };
-  std::ranges::find(keys, "auth.secret", &Key::name)->secret = true;
+  std::ranges::find(keys, "auth.secret", &Key::name)->secrecy = config::Secrecy::whole;
+  std::ranges::find(keys, "cache.remote", &Key::name)->secrecy = config::Secrecy::credentials;
   return keys;
 }
 

@@ -1,12 +1,15 @@
 #include "site/article/article_repository.h"
 
 #include <algorithm>
-#include <boost/asio/cancellation_state.hpp>
-#include <boost/asio/this_coro.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/use_future.hpp>
 #include <iterator>
 #include <utility>
 
+#include "site/article/article_codec.h"
 #include "weir/base/fault.h"
+#include "weir/base/offload.h"
+#include "weir/cache/remote_levels.h"
 #include "weir/telemetry/metrics.h"
 
 namespace weir::site::article {
@@ -58,11 +61,6 @@ std::optional<Listing> cut_out(const Listing& list, const OwnSlice& slice) {
   return part;
 }
 
-// A write isn't cut off by its request's deadline: what follows the commit must happen.
-auto without_cancellation() {
-  return boost::asio::this_coro::reset_cancellation_state(boost::asio::disable_cancellation());
-}
-
 cache::IdFilter::Options filter_options(const ArticleRepository::Options& options) {
   cache::IdFilter::Options filter;
   filter.name = "article";
@@ -86,17 +84,30 @@ typename cache::ReadThrough<Id, V>::Options cache_options(
   return options;
 }
 
+// The readers' copies are what nodes share; an author's own list and articles are read on one node, by one person.
+ArticleRepository::Articles::Options shared(ArticleRepository::Articles::Options options,
+                                            const cache::RemoteLevels* levels) {
+  // What a copy has beside its content: at most a title and an abstract, and some escapes.
+  constexpr std::size_t kBeside = std::size_t{128} << 10;
+  if (levels != nullptr)
+    levels->give(options, reader_copy_codec(),
+                 {.version = kReaderCopyFormat, .max_bytes = ArticleRepository::kMaxCachedContent + kBeside});
+  return options;
+}
+
 }  // namespace
 
 ArticleRepository::ArticleRepository(ArticleStore& store, Options options, boost::asio::any_io_executor loads)
     : store_(store),
+      loads_(loads),
       filter_(filter_options(options),
               {.read_ids = [&store](Id after, std::size_t limit) { return store.ids_above(after, limit); },
                .highest_id = [&store] { return store.highest_id(); }},
               loads),
       articles_(
-          cache_options<ReaderCopy>("article", options.article_bytes, kTtl, options.clock, weigh_copy,
-                                    &filter_),
+          shared(cache_options<ReaderCopy>("article", options.article_bytes, kTtl, options.clock, weigh_copy,
+                                           &filter_),
+                 options.remote),
           [&store](Id id) -> awaitable<std::optional<ReaderCopy>> {
             const auto copy = co_await store.find_published(id);
             if (!copy) co_return std::nullopt;
@@ -175,7 +186,7 @@ awaitable<OwnArticle> ArticleRepository::insert(OwnArticle article) {
   OwnArticle inserted = co_await store_.insert(std::move(article));
   filter_.created(inserted.id);
   // Somebody may have asked for the id before there was one.
-  articles_.invalidate(inserted.id);
+  co_await articles_.invalidate_all({inserted.id});
   forget_own(inserted.author_id, inserted.id);
   co_return inserted;
 }
@@ -190,27 +201,29 @@ awaitable<Changed> ArticleRepository::edit(Edit edit) {
 
 awaitable<ArticleRepository::Published> ArticleRepository::publish(Id author, Id article, WallTime now) {
   co_await without_cancellation();
-  auto lease = articles_.lease(article);
+  auto write = co_await articles_.begin_write(article);
   auto published = co_await store_.publish(author, article, now);
-  if (published.changed.outcome != Outcome::done)
+  if (published.changed.outcome != Outcome::done) {
+    write.abandon();
     co_return Published{std::move(published.changed), std::nullopt};
-  articles_.invalidate(article, lease);
+  }
+  co_await write.invalidate();
   forget_own(author, article);
   Published result{std::move(published.changed), std::nullopt};
   if (published.copy)
-    result.ahead.emplace(article, std::make_shared<const ReaderCopy>(*published.copy), std::move(lease));
+    result.ahead.emplace(std::make_shared<const ReaderCopy>(*published.copy), std::move(write));
   co_return result;
 }
 
-void ArticleRepository::fill(Ahead ahead, std::chrono::minutes ttl) {
-  articles_.fill(ahead.article, std::move(ahead.lease), std::move(ahead.copy), ttl);
+awaitable<void> ArticleRepository::fill(Ahead ahead, std::chrono::minutes ttl) {
+  co_await ahead.write.publish(std::move(ahead.copy), ttl);
 }
 
 awaitable<Changed> ArticleRepository::withdraw(Id author, Id article, WallTime now) {
   co_await without_cancellation();
   Changed changed = co_await store_.withdraw(author, article, now);
   if (changed.outcome == Outcome::done) {
-    articles_.invalidate(article);
+    co_await articles_.invalidate_all({article});
     forget_own(author, article);
   }
   co_return changed;
@@ -220,7 +233,7 @@ awaitable<Outcome> ArticleRepository::remove(Id author, Id article) {
   co_await without_cancellation();
   const Outcome outcome = co_await store_.remove(author, article);
   if (outcome == Outcome::done) {
-    articles_.invalidate(article);
+    co_await articles_.invalidate_all({article});
     forget_own(author, article);
   }
   co_return outcome;
@@ -255,12 +268,14 @@ std::vector<Imported> ArticleRepository::insert_published_now(std::span<const Im
   while (!articles.empty()) {
     const auto part = articles.first(std::min(articles.size(), ArticleStore::kMaxBatch));
     const auto inserted = store_.insert_published_now(part);
+    std::vector<Id> fresh;
     for (std::size_t i = 0; i < part.size(); ++i) {
       if (!inserted[i].inserted) continue;
+      fresh.push_back(inserted[i].id);
       filter_.created(inserted[i].id);
-      articles_.invalidate(inserted[i].id);
       forget_own(part[i].author_id, inserted[i].id);
     }
+    boost::asio::co_spawn(loads_, articles_.invalidate_all(std::move(fresh)), boost::asio::use_future).get();
     std::ranges::copy(inserted, std::back_inserter(result));
     articles = articles.subspan(part.size());
   }

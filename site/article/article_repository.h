@@ -1,7 +1,8 @@
 // ArticleRepository: where articles come from: the caches first, the store second. It alone knows how long a
 // copy is kept and how heavy it is.
 //
-// Three caches. "article": the readers' copies, behind the filter of all ids that were ever created. A copy
+// Three caches. "article": the readers' copies, behind the filter of all ids that were ever created, shared by the
+// nodes if they have a remote level. A copy
 // whose content is over 1 MiB is served, not kept. "author_list": an author's first 100 summaries, and
 // nothing else of a list. "author_article": an author's own copy, for a minute, for who opens what the list
 // just showed. Every write drops what it made stale after its commit, even when the request that asked for it
@@ -24,6 +25,10 @@
 #include "weir/base/clock.h"
 #include "weir/cache/id_filter.h"
 #include "weir/cache/read_through.h"
+
+namespace weir::cache {
+class RemoteLevels;
+}
 
 namespace weir::site::article {
 
@@ -49,6 +54,7 @@ class ArticleRepository {
     std::size_t author_article_bytes = std::size_t{8} << 20;  // of "author_article"
     std::uint64_t expected_articles = 1'000'000;              // for the filter; more is fine
     const Clock* clock = &Clock::system();
+    const cache::RemoteLevels* remote = nullptr;  // none: this process alone
   };
 
   // `loads` runs the loads, see ReadThrough. What it is given must outlive it.
@@ -74,19 +80,18 @@ class ArticleRepository {
   // The author's side.
   awaitable<OwnArticle> insert(OwnArticle article);
   awaitable<Changed> edit(Edit edit);
-  // What publishing leaves to be put into the cache: the copy, and the lease that ends when another write
-  // comes between.
+  // What publishing leaves to be put into the cache: the copy, and the write that is refused when another comes
+  // between.
   struct Ahead {
-    Id article = 0;
     ReaderCopyPtr copy;
-    Articles::Lease lease;
+    Articles::Write write;
   };
   struct Published {
     Changed changed;
     std::optional<Ahead> ahead;  // when it was done
   };
   awaitable<Published> publish(Id author, Id article, WallTime now);
-  void fill(Ahead ahead, std::chrono::minutes ttl);
+  awaitable<void> fill(Ahead ahead, std::chrono::minutes ttl);
   awaitable<Changed> withdraw(Id author, Id article, WallTime now);
   awaitable<Outcome> remove(Id author, Id article);
   awaitable<std::shared_ptr<const OwnArticle>> own(Id article);
@@ -106,6 +111,7 @@ class ArticleRepository {
   void forget_own(Id author, Id article);
 
   ArticleStore& store_;
+  const boost::asio::any_io_executor loads_;
   cache::IdFilter filter_;
   Articles articles_;
   cache::ReadThrough<Id, AuthorList> lists_;

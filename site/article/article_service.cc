@@ -51,8 +51,8 @@ awaitable<Changed> ArticleService::publish(Id author, Id article) {
   if (published.ahead) {
     try {
       const bool a_lot = co_await is_read_a_lot(author);
-      articles_.fill(*std::move(published.ahead),
-                     a_lot ? ArticleRepository::kLongTtl : ArticleRepository::kTtl);
+      co_await articles_.fill(*std::move(published.ahead),
+                              a_lot ? ArticleRepository::kLongTtl : ArticleRepository::kTtl);
     } catch (const std::exception& error) {
       telemetry::swallowed("publish_ahead", error);
     }

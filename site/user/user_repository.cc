@@ -1,7 +1,13 @@
 #include "site/user/user_repository.h"
 
 #include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/use_future.hpp>
 #include <utility>
+
+#include "site/user/user_codec.h"
+#include "weir/base/offload.h"
+#include "weir/cache/remote_levels.h"
 
 namespace weir::site::user {
 namespace {
@@ -28,6 +34,7 @@ cache::ReadThrough<Id, User>::Options cache_options(UserStore& store,
     for (User& user : co_await store.find_all(std::move(ids))) found.emplace_back(user.id, std::move(user));
     co_return found;
   };
+  if (options.remote != nullptr) options.remote->give(out, user_codec(), {.version = kUserFormat});
   return out;
 }
 
@@ -35,6 +42,7 @@ cache::ReadThrough<Id, User>::Options cache_options(UserStore& store,
 
 UserRepository::UserRepository(UserStore& store, Options options, boost::asio::any_io_executor loads)
     : store_(store),
+      loads_(loads),
       cache_(cache_options(store, options), [&store](Id id) { return store.find(id); }, std::move(loads)) {}
 
 boost::asio::awaitable<UserRepository::UserPtr> UserRepository::get(Id id) {
@@ -62,22 +70,28 @@ boost::asio::awaitable<std::optional<Credentials>> UserRepository::find_credenti
 }
 
 boost::asio::awaitable<std::optional<Id>> UserRepository::insert(NewUser user) {
+  co_await without_cancellation();
   const auto id = co_await store_.insert(std::move(user));
-  if (id) cache_.invalidate(*id);  // its absence may have been cached
+  if (id) co_await cache_.invalidate_all({*id});  // its absence may have been cached
   co_return id;
 }
 
 boost::asio::awaitable<UserRepository::UserPtr> UserRepository::update(Id id, ProfileChange change,
                                                                        WallTime now) {
+  co_await without_cancellation();
   auto updated = co_await store_.update(id, std::move(change), now);
   if (!updated) co_return nullptr;
-  cache_.invalidate(id);
+  co_await cache_.invalidate_all({id});
   co_return std::make_shared<const User>(std::move(*updated));
 }
 
-void UserRepository::note_roles(Id id, const std::vector<std::string>& roles) {
+boost::asio::awaitable<void> UserRepository::note_roles(Id id, std::vector<std::string> roles) {
   const auto cached = cache_.find(id);
-  if (cached && (!*cached || (*cached)->roles != roles)) cache_.invalidate(id);
+  if (cached && (!*cached || (*cached)->roles != roles)) co_await cache_.invalidate_all({id});
+}
+
+void UserRepository::forget_now(std::vector<Id> ids) {
+  boost::asio::co_spawn(loads_, cache_.invalidate_all(std::move(ids)), boost::asio::use_future).get();
 }
 
 bool UserRepository::email_exists_now(std::string_view email) {
@@ -90,7 +104,7 @@ std::vector<Id> UserRepository::insert_all_now(std::span<const NewUser> users) {
   while (!users.empty()) {
     const auto batch = users.first(std::min(users.size(), UserStore::kMaxBatch));
     const auto inserted = store_.insert_all_now(batch);
-    for (const Id id : inserted) cache_.invalidate(id);
+    forget_now(inserted);
     ids.insert(ids.end(), inserted.begin(), inserted.end());
     users = users.subspan(batch.size());
   }
@@ -99,7 +113,7 @@ std::vector<Id> UserRepository::insert_all_now(std::span<const NewUser> users) {
 
 bool UserRepository::set_role_now(std::string_view email, std::string_view role, bool held, WallTime now) {
   const auto id = store_.set_role_now(email, role, held, now);
-  if (id) cache_.invalidate(*id);
+  if (id) forget_now({*id});
   return id.has_value();
 }
 

@@ -21,6 +21,10 @@
 #include "weir/base/id.h"
 #include "weir/cache/read_through.h"
 
+namespace weir::cache {
+class RemoteLevels;
+}
+
 namespace weir::site::user {
 
 class UserRepository {
@@ -32,6 +36,7 @@ class UserRepository {
     // How long a change by another process (`weir admin grant`) may stay unseen.
     std::chrono::milliseconds ttl{std::chrono::minutes(5)};
     const Clock* clock = &Clock::system();
+    const cache::RemoteLevels* remote = nullptr;  // none: this process alone
   };
 
   // Loads run on `loads`. The store must outlive the repository and what runs there.
@@ -48,7 +53,7 @@ class UserRepository {
   // The profile after the change; null when there is no such user.
   boost::asio::awaitable<UserPtr> update(Id id, ProfileChange change, WallTime now);
   // Tells what roles the store has just shown, so that a cached profile with others is dropped.
-  void note_roles(Id id, const std::vector<std::string>& roles);
+  boost::asio::awaitable<void> note_roles(Id id, std::vector<std::string> roles);
 
   // Ends waits for loads; before their executors go.
   void stop() { cache_.stop(); }
@@ -61,7 +66,11 @@ class UserRepository {
   bool set_role_now(std::string_view email, std::string_view role, bool held, WallTime now);
 
  private:
+  // After a commit, for who may block.
+  void forget_now(std::vector<Id> ids);
+
   UserStore& store_;
+  const boost::asio::any_io_executor loads_;
   cache::ReadThrough<Id, User> cache_;
 };
 

@@ -68,7 +68,7 @@ boost::asio::awaitable<std::optional<SignedIn>> UserService::sign_in(std::string
   const bool right = co_await hasher_->verify(std::move(hash), std::move(password));
   if (!right) co_return std::nullopt;
 
-  users_.note_roles(found->user_id, found->roles);
+  co_await users_.note_roles(found->user_id, found->roles);
   const WallTime now = clock_.now();
   const auto opened = co_await sessions_.open(found->user_id, std::move(found->roles), entrance, now);
   co_return tokens_for(opened.session, opened.refresh_token, entrance, now);
@@ -79,7 +79,7 @@ boost::asio::awaitable<std::optional<SignedIn>> UserService::refresh(std::string
   const WallTime now = clock_.now();
   const auto rotated = co_await sessions_.rotate(std::move(refresh_token), entrance, now);
   if (!rotated) co_return std::nullopt;
-  users_.note_roles(rotated->session.user_id, rotated->session.roles);
+  co_await users_.note_roles(rotated->session.user_id, rotated->session.roles);
   co_return tokens_for(rotated->session, rotated->refresh_token, entrance, now);
 }
 
@@ -87,7 +87,7 @@ boost::asio::awaitable<std::optional<SignedIn>> UserService::renew_page(Caller c
   const WallTime now = clock_.now();
   const auto session = co_await sessions_.renew_page(std::move(caller.session), now);
   if (!session) co_return std::nullopt;
-  users_.note_roles(session->user_id, session->roles);
+  co_await users_.note_roles(session->user_id, session->roles);
   co_return tokens_for(*session, {}, Entrance::page, now);
 }
 

@@ -5,9 +5,11 @@
 #include <boost/asio/associated_executor.hpp>
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/cancellation_state.hpp>
 #include <boost/asio/execution/outstanding_work.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/prefer.hpp>
+#include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <exception>
 #include <optional>
@@ -48,6 +50,12 @@ struct Outcome {
     if constexpr (!std::is_void_v<T>) return std::move(*value);
   }
 };
+
+// `co_await without_cancellation();`: from here on the coroutine isn't cut off by its request's deadline. For
+// writes: what follows a commit must happen.
+inline auto without_cancellation() {
+  return boost::asio::this_coro::reset_cancellation_state(boost::asio::disable_cancellation());
+}
 
 // Awaits an operation that `start` begins and that ends by one call, from any thread, of the completion it is
 // given: completion(Outcome<T>). The coroutine resumes on its own executor, which is kept alive meanwhile.

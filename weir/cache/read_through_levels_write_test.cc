@@ -46,6 +46,36 @@ TEST_F(ReadThroughLevelsWrite, PublishingAheadSparesTheLoad) {
   EXPECT_EQ(store_.loads, 0);
 }
 
+TEST_F(ReadThroughLevelsWrite, AWriteThatChangedNothingLeavesWhatIsCached) {
+  get(0, 1);
+  {
+    auto writing = now(node(0).begin_write(1));
+    writing.abandon();
+    EXPECT_THROW(now(writing.invalidate()), std::logic_error);
+    EXPECT_THROW(now(writing.publish(text("never"))), std::logic_error);
+  }
+  turn(io_);
+  EXPECT_TRUE(level_knows(1));
+  EXPECT_TRUE(node(0).find(1));
+  EXPECT_EQ(metric("weir_cache_remote_drops_total", "outcome", "ok"), 0);
+  // The lease was given back: who loads next needn't wait for its end.
+  node(0).invalidate(1);
+  now(level_->remove("1"));
+  EXPECT_EQ(*get(1, 1), "one");
+  EXPECT_EQ(store_.loads, 2);
+  EXPECT_THROW(Write().abandon(), std::logic_error);
+}
+
+TEST_F(ReadThroughLevelsWrite, AbandoningAfterTheDropChangesNothing) {
+  get(0, 1);
+  auto writing = now(node(0).begin_write(1));
+  store_.rows[1] = "new";
+  EXPECT_TRUE(now(writing.invalidate()));
+  writing.abandon();
+  EXPECT_TRUE(now(writing.publish(text("new"))));
+  EXPECT_EQ(*get(1, 1), "new");
+}
+
 TEST_F(ReadThroughLevelsWrite, AnAbsenceCachedAtBothLevelsDoesNotOutliveTheCreation) {
   EXPECT_FALSE(get(0, 9));
   EXPECT_TRUE(level_knows(9));

@@ -6,7 +6,7 @@
 //     co_await write.publish(value);                   // publish ahead: optional
 //
 // A Write that goes without `invalidate` (the store threw: whether it was done is unknown) does that by itself, in
-// the background. From the beginning to `publish`, or to its own end, it holds the remote lease, and readers of the
+// the background; one that is known to have changed nothing is to be abandoned. From the beginning to `publish`, or to its own end, it holds the remote lease, and readers of the
 // key on all nodes wait for what it publishes: who doesn't publish needs no Write but ReadThrough::invalidate_all.
 //
 // If the remote level can't be told, the write stands; that is logged and counted
@@ -125,7 +125,7 @@ class CacheWrite {
   }
   ~CacheWrite() {
     if (!state_) return;
-    if (!state_->outcome) state_->drop();
+    if (!state_->outcome && !state_->abandoned) state_->drop();
     if (state_->remote)
       boost::asio::co_spawn(boost::asio::make_strand(state_->core->loads), State::give_back(state_),
                             boost::asio::detached);
@@ -136,11 +136,18 @@ class CacheWrite {
   // it is done although the caller is cancelled (operation_aborted). Again: the same answer.
   boost::asio::awaitable<bool> invalidate() {
     const auto state = state_;
-    if (!state) throw std::logic_error("no write was begun");
+    if (!state || state->abandoned) throw std::logic_error("no write was begun");
     if (!state->outcome) state->drop();
     const auto outcome = state->outcome;
     co_await outcome->ended->wait();
     co_return outcome->done;
+  }
+
+  // Instead of `invalidate`, when the store is known to be as it was (the row isn't the caller's, say): what is
+  // cached stays, the leases are given back.
+  void abandon() {
+    if (!state_) throw std::logic_error("no write was begun");
+    if (!state_->outcome) state_->abandoned = true;
   }
 
   // After `invalidate`, once: puts what was written into both levels; null: the row was removed. False: refused,
@@ -177,7 +184,7 @@ class CacheWrite {
     }
     // A lease that isn't used to publish would hold up who comes to load.
     static boost::asio::awaitable<void> give_back(std::shared_ptr<State> self) {
-      co_await self->outcome->ended->wait();
+      if (self->outcome) co_await self->outcome->ended->wait();
       co_await self->core->remote->give_back(self->key, std::move(*self->remote));
     }
 
@@ -187,6 +194,7 @@ class CacheWrite {
     std::optional<RemoteLevel::Lease> remote;
     std::shared_ptr<detail::DropOutcome> outcome;
     std::atomic<bool> dropped{false};
+    bool abandoned = false;
   };
 
   explicit CacheWrite(std::shared_ptr<State> state) : state_(std::move(state)) {}

@@ -15,6 +15,20 @@ std::string in_quotes(const std::string& text) {
   return '"' + text + '"';
 }
 
+// Hides too much rather than too little: what stands before the last "@" of something that is no URL, too.
+std::string without_credentials(const std::string& url) {
+  const std::size_t end = url.rfind('@');
+  if (end == std::string::npos) return url;
+  const std::size_t scheme = url.find("://");
+  const std::string begin = scheme < end ? url.substr(0, scheme + 3) : "";
+  return begin + "***" + url.substr(end);
+}
+
+std::string shown_of(const Key& key, const std::string& value) {
+  if (value.empty() || key.secrecy == Secrecy::none) return value;
+  return key.secrecy == Secrecy::whole ? "***" : without_credentials(value);
+}
+
 std::optional<std::int64_t> parse_integer(const std::string& text) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -103,7 +117,7 @@ void Settings::set(const std::string& name, std::string value, const std::string
     fault = entry.key.fault(value);
   }
   if (!fault.empty()) {
-    const std::string shown = entry.key.secret ? "\"***\"" : in_quotes(value);
+    const std::string shown = in_quotes(shown_of(entry.key, value));
     throw BadSetting(name + " = " + shown + " (from " + origin + ") can't be used: allowed is " +
                      entry.key.allowed + (fault == "it isn't" ? "" : "; " + fault));
   }
@@ -195,8 +209,7 @@ std::string Settings::origin(std::string_view name) const {
 std::vector<Shown> Settings::all() const {
   std::vector<Shown> shown;
   for (const Entry& entry : entries_) {
-    const bool hidden = entry.key.secret && !entry.value.empty();
-    shown.push_back({entry.key.name, hidden ? "***" : entry.value, entry.origin});
+    shown.push_back({entry.key.name, shown_of(entry.key, entry.value), entry.origin});
   }
   return shown;
 }

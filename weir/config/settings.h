@@ -23,6 +23,13 @@ namespace weir::config {
 
 enum class Kind { text, integer, boolean, duration, size, list };
 
+// What is shown of a value, in messages and by `all`.
+enum class Secrecy {
+  none,
+  whole,        // "***" instead of it
+  credentials,  // of a URL: "redis://***@host"
+};
+
 struct Key {
   std::string name;  // "http.max_body": section and key; a key without a section has no dot
   Kind kind = Kind::text;
@@ -30,7 +37,7 @@ struct Key {
   std::string allowed;  // what may be said, for people: "a size such as 64KiB or 2MiB"
   // Further demands: what is wrong with the value, or an empty text. May be empty.
   std::function<std::string(const std::string&)> fault;
-  bool secret = false;  // shown as "***"
+  Secrecy secrecy = Secrecy::none;
 };
 
 // A value that can't be used, an unknown key, a file that can't be read.

@@ -9,18 +9,22 @@ namespace {
 
 using namespace std::chrono_literals;
 
+std::string no_http(const std::string& url) {
+  return url.starts_with("http") ? "another scheme" : "";
+}
+
 std::vector<Key> keys() {
   return {
-      {"data", Kind::text, "data", "a directory", {}, false},
+      {"data", Kind::text, "data", "a directory", {}},
       {"http.threads", Kind::integer, "0", "a number from 0 to 64",
        [](const std::string& v) {
          return std::stoll(v) > 64 ? std::string("it is too large") : std::string();
-       },
-       false},
-      {"http.max_body", Kind::size, "2MiB", "a size such as 64KiB", {}, false},
-      {"http.cors_origins", Kind::list, "", "a list of origins", {}, false},
-      {"auth.secret", Kind::text, "", "any text", {}, true},
-      {"auth.access_ttl", Kind::duration, "30m", "a duration such as 90s", {}, false},
+       }},
+      {"http.max_body", Kind::size, "2MiB", "a size such as 64KiB", {}},
+      {"http.cors_origins", Kind::list, "", "a list of origins", {}},
+      {"auth.secret", Kind::text, "", "any text", {}, Secrecy::whole},
+      {"cache.remote", Kind::text, "", "a URL", no_http, Secrecy::credentials},
+      {"auth.access_ttl", Kind::duration, "30m", "a duration such as 90s", {}},
   };
 }
 
@@ -83,6 +87,25 @@ TEST_F(SettingsTest, SecretsAreNotShown) {
   const auto s = Settings::load(keys(), file(""), {{"WEIR_AUTH_SECRET", "hush"}}, {});
   EXPECT_EQ(s.text("auth.secret"), "hush");
   for (const Shown& shown : s.all()) EXPECT_EQ(shown.value.find("hush"), std::string::npos);
+}
+
+TEST_F(SettingsTest, CredentialsInUrlsAreNotShown) {
+  const auto shown = [&](const std::string& url) {
+    const auto settings = Settings::load(keys(), file(""), {{"WEIR_CACHE_REMOTE", url}}, {});
+    EXPECT_EQ(settings.text("cache.remote"), url);
+    for (const Shown& one : settings.all())
+      if (one.name == "cache.remote") return one.value;
+    return std::string("missing");
+  };
+  EXPECT_EQ(shown(""), "");
+  EXPECT_EQ(shown("redis://cache:6379/2"), "redis://cache:6379/2");
+  EXPECT_EQ(shown("redis://:hush@cache:6379/2"), "redis://***@cache:6379/2");
+  EXPECT_EQ(shown("redis://ann:hu@sh:/@cache"), "redis://***@cache");
+  EXPECT_EQ(shown("ann:hush@cache"), "***@cache");
+  EXPECT_EQ(shown("ann:hush@cache://x"), "***@cache://x");
+  EXPECT_EQ(fault(file(""), {{"WEIR_CACHE_REMOTE", "http://:hush@cache"}}),
+            "cache.remote = \"http://***@cache\" (from WEIR_CACHE_REMOTE) can't be used: allowed is a URL; "
+            "another scheme");
 }
 
 TEST(Nearest, KnowsSwapsAndKeepsItsDistance) {
