@@ -66,7 +66,7 @@ class Command {
 
  private:
   friend class Client;
-  friend class Core;
+  friend class Handshake;
   struct Unchecked {};
   Command(Unchecked, std::string_view name, std::span<const Argument> arguments);
 

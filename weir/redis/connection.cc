@@ -2,7 +2,6 @@
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/dispatch.hpp>
-#include <boost/asio/ip/address.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
@@ -10,6 +9,7 @@
 
 #include "weir/base/backoff.h"
 #include "weir/redis/core.h"
+#include "weir/redis/handshake.h"
 
 namespace weir::redis {
 
@@ -25,12 +25,6 @@ constexpr std::size_t kMaxBatch = std::size_t{256} << 10;
 constexpr unsigned kMaxSends = 3;
 // Deadlines are looked at no more often than this; each look costs O(calls in the queue).
 constexpr std::chrono::milliseconds kGrain{1};
-
-// Boost's own text has the place in its sources, too.
-std::string reason_of(const std::exception& error) {
-  const auto* system = dynamic_cast<const boost::system::system_error*>(&error);
-  return system != nullptr ? system->code().message() : error.what();
-}
 
 }  // namespace
 
@@ -57,7 +51,8 @@ asio::awaitable<void> Core::live(std::shared_ptr<Core> self) {
     } catch (const ProtocolError& error) {
       connected ? self->broken(error.what(), true) : self->attempt_failed(error.what());
     } catch (const std::exception& error) {
-      connected ? self->broken(reason_of(error), false) : self->attempt_failed(reason_of(error));
+      connected ? self->broken(Handshake::reason_of(error), false)
+                : self->attempt_failed(Handshake::reason_of(error));
     }
     self->close();
     // Not by connecting alone: a server may greet everybody and then die of what it is asked.
@@ -84,7 +79,7 @@ asio::awaitable<void> Core::connect(ReplyReader& reader) {
   std::exception_ptr failure;
   try {
     co_await open();
-    co_await greet(reader);
+    co_await Handshake::greet(*socket_, options_.address, reader, buffer_);
   } catch (...) {
     failure = std::current_exception();
   }
@@ -101,19 +96,8 @@ void Core::check_attempt() const {
   if (stopped_) throw NotDone("the client was stopped");
 }
 
-asio::awaitable<std::vector<tcp::endpoint>> Core::resolve() {
-  const auto& [host, port] = std::tie(options_.address.host, options_.address.port);
-  error_code not_numeric;
-  const auto numeric = asio::ip::make_address(host, not_numeric);
-  if (!not_numeric) co_return std::vector{tcp::endpoint(numeric, port)};
-  std::vector<tcp::endpoint> endpoints;
-  for (const auto& found : co_await resolver_.async_resolve(host, std::to_string(port), asio::use_awaitable))
-    endpoints.push_back(found.endpoint());
-  co_return endpoints;
-}
-
 asio::awaitable<void> Core::open() {
-  const auto endpoints = co_await resolve();
+  const auto endpoints = co_await Handshake::resolve(resolver_, options_.address);
   error_code failure = asio::error::host_not_found;
   for (const auto& endpoint : endpoints) {
     check_attempt();
@@ -122,39 +106,10 @@ asio::awaitable<void> Core::open() {
     std::tie(failure) = co_await socket_->async_connect(endpoint, asio::as_tuple(asio::use_awaitable));
     check_attempt();
     if (failure) continue;
-    socket_->set_option(tcp::no_delay(true));
-    socket_->set_option(asio::socket_base::keep_alive(true));
+    Handshake::tune(*socket_);
     co_return;
   }
   throw boost::system::system_error(failure);
-}
-
-// AUTH, SELECT and PING, answered: only then it is a connection.
-asio::awaitable<void> Core::greet(ReplyReader& reader) {
-  using Unchecked = Command::Unchecked;
-  std::vector<Command> hello;
-  const auto& address = options_.address;
-  if (!address.password.empty()) {
-    std::vector<Command::Argument> who;
-    if (!address.user.empty()) who.emplace_back(address.user);
-    who.emplace_back(address.password);
-    hello.push_back(Command(Unchecked{}, "AUTH", who));
-  }
-  if (address.database != 0)
-    hello.push_back(Command(Unchecked{}, "SELECT", std::array{Command::Argument(address.database)}));
-  hello.push_back(Command(Unchecked{}, "PING", {}));
-  std::string bytes;
-  for (const auto& command : hello) bytes += command.bytes();
-  co_await asio::async_write(*socket_, asio::buffer(bytes), asio::use_awaitable);
-
-  Reply::Array replies;
-  while (replies.size() < hello.size()) {
-    const std::size_t got = co_await socket_->async_read_some(asio::buffer(buffer_), asio::use_awaitable);
-    reader.feed({buffer_.data(), got}, [&](Reply&& reply) { replies.push_back(std::move(reply)); });
-  }
-  if (replies.size() > hello.size()) throw ProtocolError("more replies than commands");
-  for (std::size_t i = 0; i < hello.size(); ++i) replies[i].throw_if_error(hello[i].name());
-  if (replies.back().text() != "PONG") throw ProtocolError("PING wasn't answered with PONG");
 }
 
 asio::awaitable<void> Core::serve(ReplyReader& reader) {

@@ -91,9 +91,7 @@ class Core : public std::enable_shared_from_this<Core> {
   // The connection: the strand.
   static boost::asio::awaitable<void> live(std::shared_ptr<Core> self);
   boost::asio::awaitable<void> connect(ReplyReader& reader);
-  boost::asio::awaitable<std::vector<boost::asio::ip::tcp::endpoint>> resolve();
   boost::asio::awaitable<void> open();
-  boost::asio::awaitable<void> greet(ReplyReader& reader);
   boost::asio::awaitable<void> serve(ReplyReader& reader);
   boost::asio::awaitable<void> pause(std::chrono::milliseconds time);
   void receive(std::string_view bytes, ReplyReader& reader);
