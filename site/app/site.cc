@@ -14,6 +14,7 @@
 #include "site/user/session_repository.h"
 #include "site/user/user_handler.h"
 #include "site/user/user_repository.h"
+#include "weir/cache/redis_drop_feed.h"
 #include "weir/cache/remote_levels.h"
 #include "weir/http/operational.h"
 #include "weir/idempotency/inbox.h"
@@ -84,16 +85,36 @@ user::UserService::Options user_options(const config::Settings& settings) {
   return options;
 }
 
-// One connection for all caches. It lives where their loads run.
-std::unique_ptr<redis::Client> cache_client(const config::Settings& settings,
-                                            boost::asio::any_io_executor executor) {
-  const std::string url = settings.text("cache.remote");
-  if (url.empty()) return nullptr;
+// What the caches share with those of other processes: one connection for what is asked and told, one for what is
+// heard. They live where loads run.
+struct Shared {
+  Shared(const config::Settings& settings, const boost::asio::any_io_executor& executor);
+  void stop() {
+    feed->stop();
+    client.stop();
+  }
+  bool connected() const { return client.connected() && feed->connected(); }
+
+  redis::Client client;
+  const std::shared_ptr<cache::RedisDropFeed> feed;
+  const cache::RemoteLevels levels;
+};
+
+redis::Options client_options(const config::Settings& settings) {
   redis::Options options;
-  options.address = redis::Address::parse(url);
+  options.address = redis::Address::parse(settings.text("cache.remote"));
   options.name = "cache";
   options.fail_fast = true;
-  return std::make_unique<redis::Client>(std::move(executor), std::move(options));
+  return options;
+}
+
+// Channels are the same for all databases of a server.
+redis::SubscriberOptions feed_options(const config::Settings& settings) {
+  redis::SubscriberOptions options;
+  options.address = redis::Address::parse(settings.text("cache.remote"));
+  options.channel = "weir:drops:" + std::to_string(options.address.database);
+  options.name = "cache_feed";
+  return options;
 }
 
 cache::OnRemoteError on_remote_error(const config::Settings& settings) {
@@ -102,12 +123,16 @@ cache::OnRemoteError on_remote_error(const config::Settings& settings) {
   return word == "protect" ? cache::OnRemoteError::protect : cache::OnRemoteError::bulkhead;
 }
 
-std::optional<cache::RemoteLevels> remote_levels(const config::Settings& settings, redis::Client* client) {
-  if (client == nullptr) return std::nullopt;
-  return std::optional<cache::RemoteLevels>(
-      std::in_place, *client,
-      cache::RemoteLevels::Rules{.lease = settings.boolean("cache.lease"),
-                                 .on_error = on_remote_error(settings)});
+Shared::Shared(const config::Settings& settings, const boost::asio::any_io_executor& executor)
+    : client(executor, client_options(settings)),
+      feed(std::make_shared<cache::RedisDropFeed>(client, executor, feed_options(settings))),
+      levels(client, {.lease = settings.boolean("cache.lease"), .on_error = on_remote_error(settings)},
+             feed) {}
+
+std::unique_ptr<Shared> shared_of(const config::Settings& settings,
+                                  const boost::asio::any_io_executor& executor) {
+  if (settings.text("cache.remote").empty()) return nullptr;
+  return std::make_unique<Shared>(settings, executor);
 }
 
 article::ArticleRepository::Options article_options(const config::Settings& settings,
@@ -148,7 +173,7 @@ ReadEvents::ReadEvents(const config::Settings& settings)
 struct Site::Parts {
   Parts(const config::Settings& given, ReadEvents* road);
 
-  const cache::RemoteLevels* remote() const { return levels ? &*levels : nullptr; }
+  const cache::RemoteLevels* remote() const { return shared ? &shared->levels : nullptr; }
   interaction::InteractionService::Doors doors();
   article::ArticleService::ReadsOf reads_of();
   void add_jobs();
@@ -159,8 +184,7 @@ struct Site::Parts {
   const config::Settings settings;
   ReadEvents* const events;
   Background background;
-  const std::unique_ptr<redis::Client> shared;  // null: the caches are this process's own
-  const std::optional<cache::RemoteLevels> levels;
+  const std::unique_ptr<Shared> shared;  // null: the caches are this process's own
   sql::Database store;
   user::UserStore user_store{store};
   user::SessionStore session_store{store};
@@ -189,8 +213,7 @@ struct Site::Parts {
 Site::Parts::Parts(const config::Settings& given, ReadEvents* road)
     : settings(given),
       events(road),
-      shared(cache_client(settings, background.executor())),
-      levels(remote_levels(settings, shared.get())),
+      shared(shared_of(settings, background.executor())),
       store(store_options(settings)),
       user_repository(user_store, {.capacity = share(settings, kUserPercent), .remote = remote()},
                       background.executor()),

@@ -84,7 +84,8 @@ typename cache::ReadThrough<Id, V>::Options cache_options(
   return options;
 }
 
-// The readers' copies are what nodes share; an author's own list and articles are read on one node, by one person.
+// The readers' copies are what nodes share. An author's own list and articles are read by one person, so each node
+// keeps its own; but all are told of writes.
 ArticleRepository::Articles::Options shared(ArticleRepository::Articles::Options options,
                                             const cache::RemoteLevels* levels) {
   // What a copy has beside its content: at most a title and an abstract, and some escapes.
@@ -92,6 +93,11 @@ ArticleRepository::Articles::Options shared(ArticleRepository::Articles::Options
   if (levels != nullptr)
     levels->give(options, reader_copy_codec(),
                  {.version = kReaderCopyFormat, .max_bytes = ArticleRepository::kMaxCachedContent + kBeside});
+  return options;
+}
+template <class Options>
+Options told(Options options, const cache::RemoteLevels* levels) {
+  if (levels != nullptr) levels->give_feed(options);
   return options;
 }
 
@@ -115,15 +121,17 @@ ArticleRepository::ArticleRepository(ArticleStore& store, Options options, boost
           },
           loads),
       lists_(
-          cache_options<AuthorList>("author_list", options.author_list_bytes, kTtl, options.clock, weigh_list,
-                                    nullptr),
+          told(cache_options<AuthorList>("author_list", options.author_list_bytes, kTtl, options.clock,
+                                         weigh_list, nullptr),
+               options.remote),
           [&store](Id author) -> awaitable<std::optional<AuthorList>> {
             co_return co_await store.list_own(author, {.limit = kCachedSummaries, .with_total = true});
           },
           loads),
       own_(
-          cache_options<OwnArticle>("author_article", options.author_article_bytes, kPreloadTtl,
-                                    options.clock, weigh_own, &filter_),
+          told(cache_options<OwnArticle>("author_article", options.author_article_bytes, kPreloadTtl,
+                                         options.clock, weigh_own, &filter_),
+               options.remote),
           [&store](Id id) { return store.find_own(id); }, loads) {}
 
 ArticleRepository::~ArticleRepository() {
@@ -176,9 +184,9 @@ awaitable<void> ArticleRepository::preload_own(Id article) {
   if (!own_.find(article)) co_await own_.get(article);
 }
 
-void ArticleRepository::forget_own(Id author, Id article) {
-  lists_.invalidate(author);
-  own_.invalidate(article);
+awaitable<void> ArticleRepository::forget_own(std::vector<Id> authors, std::vector<Id> articles) {
+  co_await lists_.invalidate_all(std::move(authors));
+  co_await own_.invalidate_all(std::move(articles));
 }
 
 awaitable<OwnArticle> ArticleRepository::insert(OwnArticle article) {
@@ -187,7 +195,7 @@ awaitable<OwnArticle> ArticleRepository::insert(OwnArticle article) {
   filter_.created(inserted.id);
   // Somebody may have asked for the id before there was one.
   co_await articles_.invalidate_all({inserted.id});
-  forget_own(inserted.author_id, inserted.id);
+  co_await forget_own({inserted.author_id}, {inserted.id});
   co_return inserted;
 }
 
@@ -195,7 +203,7 @@ awaitable<Changed> ArticleRepository::edit(Edit edit) {
   co_await without_cancellation();
   const Id author = edit.author, article = edit.article;
   Changed changed = co_await store_.edit(std::move(edit));
-  if (changed.outcome == Outcome::done) forget_own(author, article);
+  if (changed.outcome == Outcome::done) co_await forget_own({author}, {article});
   co_return changed;
 }
 
@@ -208,7 +216,7 @@ awaitable<ArticleRepository::Published> ArticleRepository::publish(Id author, Id
     co_return Published{std::move(published.changed), std::nullopt};
   }
   co_await write.invalidate();
-  forget_own(author, article);
+  co_await forget_own({author}, {article});
   Published result{std::move(published.changed), std::nullopt};
   if (published.copy)
     result.ahead.emplace(std::make_shared<const ReaderCopy>(*published.copy), std::move(write));
@@ -224,7 +232,7 @@ awaitable<Changed> ArticleRepository::withdraw(Id author, Id article, WallTime n
   Changed changed = co_await store_.withdraw(author, article, now);
   if (changed.outcome == Outcome::done) {
     co_await articles_.invalidate_all({article});
-    forget_own(author, article);
+    co_await forget_own({author}, {article});
   }
   co_return changed;
 }
@@ -234,7 +242,7 @@ awaitable<Outcome> ArticleRepository::remove(Id author, Id article) {
   const Outcome outcome = co_await store_.remove(author, article);
   if (outcome == Outcome::done) {
     co_await articles_.invalidate_all({article});
-    forget_own(author, article);
+    co_await forget_own({author}, {article});
   }
   co_return outcome;
 }
@@ -262,20 +270,26 @@ std::vector<Place> ArticleRepository::places_now(std::optional<Place> after, std
   return store_.places_now(after, count, not_before);
 }
 
+void ArticleRepository::forget_now(std::vector<Id> authors, std::vector<Id> articles) {
+  boost::asio::co_spawn(loads_, articles_.invalidate_all(articles), boost::asio::use_future).get();
+  boost::asio::co_spawn(loads_, forget_own(std::move(authors), std::move(articles)), boost::asio::use_future)
+      .get();
+}
+
 std::vector<Imported> ArticleRepository::insert_published_now(std::span<const ImportedArticle> articles) {
   std::vector<Imported> result;
   result.reserve(articles.size());
   while (!articles.empty()) {
     const auto part = articles.first(std::min(articles.size(), ArticleStore::kMaxBatch));
     const auto inserted = store_.insert_published_now(part);
-    std::vector<Id> fresh;
+    std::vector<Id> authors, fresh;
     for (std::size_t i = 0; i < part.size(); ++i) {
       if (!inserted[i].inserted) continue;
-      fresh.push_back(inserted[i].id);
       filter_.created(inserted[i].id);
-      forget_own(part[i].author_id, inserted[i].id);
+      authors.push_back(part[i].author_id);
+      fresh.push_back(inserted[i].id);
     }
-    boost::asio::co_spawn(loads_, articles_.invalidate_all(std::move(fresh)), boost::asio::use_future).get();
+    if (!fresh.empty()) forget_now(std::move(authors), std::move(fresh));
     std::ranges::copy(inserted, std::back_inserter(result));
     articles = articles.subspan(part.size());
   }

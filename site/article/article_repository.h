@@ -107,8 +107,10 @@ class ArticleRepository {
   // An author's first summaries; `more` and `total` tell about those behind.
   using AuthorList = Listing;
 
-  // After the commit of a write to the author's copy.
-  void forget_own(Id author, Id article);
+  // After the commit of writes to the authors' copies.
+  awaitable<void> forget_own(std::vector<Id> authors, std::vector<Id> articles);
+  // The same and the readers' copies, for who may block.
+  void forget_now(std::vector<Id> authors, std::vector<Id> articles);
 
   ArticleStore& store_;
   const boost::asio::any_io_executor loads_;

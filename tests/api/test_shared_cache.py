@@ -188,15 +188,35 @@ def test_without_the_lease_it_is_shared_all_the_same(redis):
         assert looks(server, "article", "hit") == 1
 
 
-def test_commands_drop_what_is_shared(redis):
+def command(server, redis, *words):
+    run = subprocess.run([BINARY, *words, "--data", server.data], capture_output=True, text=True, timeout=60,
+                         env={**os.environ, "WEIR_CACHE_REMOTE": redis.url})
+    assert run.returncode == 0, run.stderr
+
+
+def test_commands_drop_what_is_shared_and_tell_the_server(redis):
     with site(redis) as server:
         ann = Person(server)
-        assert ann.get("/v1/me").status_code == 200
+        assert eventually(lambda: server.sum_of("weir_redis_connected", client="cache_feed") == 1)
+        assert ann.get("/v1/me").json()["roles"] == []
         assert eventually(lambda: redis.values("user"))
-        grant = subprocess.run([BINARY, "admin", "grant", ann.email, "--data", server.data], capture_output=True, text=True, timeout=60,
-                               env={**os.environ, "WEIR_CACHE_REMOTE": redis.url})
-        assert grant.returncode == 0, grant.stderr
-        assert not redis.values("user")
+        command(server, redis, "admin", "grant", ann.email)
+        # At once, though the local cache would have believed the old profile for minutes.
+        assert eventually(lambda: ann.get("/v1/me").json()["roles"] == ["admin"])
+        assert server.sum_of("weir_cache_heard_total", cache="user") == 1
+        assert server.sum_of("weir_cache_told_total", cache="user", outcome="error") == 0
+
+
+def test_what_may_have_been_missed_is_not_believed(redis):
+    with site(redis) as server:
+        ann = Person(server)
+        assert ann.get("/v1/me").json()["roles"] == []
+        redis.kill()
+        assert eventually(lambda: checks(server)["cache"] == "degraded")
+        command(server, redis, "admin", "grant", ann.email)  # nobody can be told
+        assert ann.get("/v1/me").json()["roles"] == []
+        redis.start()
+        assert eventually(lambda: ann.get("/v1/me").json()["roles"] == ["admin"])
 
 
 @pytest.mark.parametrize("key, value, told", [

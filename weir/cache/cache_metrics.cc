@@ -13,6 +13,10 @@ telemetry::Counter counted(const std::string& cache, const char* name, const cha
 telemetry::Counter loads(const std::string& cache, const char* outcome) {
   return counted(cache, "weir_cache_loads_total", "Loads from the store", "outcome", outcome);
 }
+telemetry::Counter told(const std::string& cache, const char* outcome) {
+  return counted(cache, "weir_cache_told_total", "Keys written here that other nodes were told of", "outcome",
+                 outcome);
+}
 telemetry::Counter refreshes(const std::string& cache, const char* outcome) {
   return counted(cache, "weir_cache_refreshes_total", "Refreshes in the background", "outcome", outcome);
 }
@@ -78,6 +82,11 @@ CacheMetrics::CacheMetrics(const std::string& cache)
                              "Loads beside another node's, which took too long")),
       drop_ok(drops(cache, "ok")),
       drop_error(drops(cache, "error")),
+      told_ok(told(cache, "ok")),
+      told_error(told(cache, "error")),
+      heard(counted(cache, "weir_cache_heard_total", "Keys that other nodes have written")),
+      missed(counted(cache, "weir_cache_missed_total",
+                     "Times that all was dropped, since news of others' writes may have been missed")),
       key_failed(codec_failures(cache, "key")),
       encode_failed(codec_failures(cache, "encode")),
       decode_failed(codec_failures(cache, "decode")),

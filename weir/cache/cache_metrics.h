@@ -40,6 +40,9 @@ struct CacheMetrics {
   telemetry::Counter bulkhead_refused;  // weir_cache_bulkhead_refused_total{cache}
   telemetry::Counter unleased_loads;    // weir_cache_unleased_loads_total{cache}: another node took too long
   telemetry::Counter drop_ok, drop_error;  // weir_cache_remote_drops_total{cache,outcome}: after a write
+  // weir_cache_told_total{cache,outcome}: after a write; weir_cache_heard_total{cache}: keys that others wrote;
+  // weir_cache_missed_total{cache}: all was dropped, since something may have been missed
+  telemetry::Counter told_ok, told_error, heard, missed;
   // weir_cache_codec_failures_total{cache,operation}: key, encode, decode (damaged and foreign values too)
   telemetry::Counter key_failed, encode_failed, decode_failed;
   // weir_cache_remote_away, weir_cache_bulkhead_loads, weir_cache_bulkhead_waiting{cache}

@@ -1,6 +1,7 @@
 // Codec: how keys and values of a ReadThrough look as bytes, for the level that nodes share.
 #pragma once
 
+#include <charconv>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -30,6 +31,19 @@ std::string key_text(const K& key) {
     return std::to_string(key);
   } else {
     return std::string(key);
+  }
+}
+
+// What key_text has written, read again; nothing: this is no such key.
+template <class K>
+std::optional<K> key_of_text(std::string_view text) {
+  if constexpr (std::is_integral_v<K>) {
+    K key{};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), key);
+    if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+    return key;
+  } else {
+    return K(text);
   }
 }
 

@@ -20,7 +20,7 @@
 // gets anything older. On another one, nothing older comes in from the remote level or by a load under its lease,
 // as long as the level answers. What that node had cached stays for its local TTL, and so does what it loaded
 // without the level's lease meanwhile (the level was away, or the patience with another's load had ended), unless
-// somebody tells it (`invalidate` there).
+// it is told: by a feed (ReadThroughOptions::feed), or by `invalidate` there.
 //
 // All of it is thread-safe. `find` is synchronous, allocates nothing and costs about as much as the local
 // cache alone.
@@ -79,7 +79,8 @@ class ReadThrough {
   using Write = CacheWrite<K, V, Hash>;
 
   // Loads run detached on `loads`, whose context must end before what `load` refers to. Throws
-  // std::invalid_argument for a remote level without a codec, or whose lease is shorter than load_timeout.
+  // std::invalid_argument for a remote level without a codec, or whose lease is shorter than load_timeout, and for a
+  // feed without what writes and reads its keys.
   ReadThrough(Options options, Load load, boost::asio::any_io_executor loads)
       : core_(std::make_shared<Core>(std::move(options), std::move(load), std::move(loads))) {}
   ~ReadThrough() { stop(); }
@@ -122,10 +123,7 @@ class ReadThrough {
   // The same but for the caller's own lease, which stays good if it still was.
   void invalidate(const K& key, Lease& own) { core_->invalidate(key, own); }
   // All keys. O(entries).
-  void clear() {
-    core_->leases.cancel_all([&] { core_->local.clear(); });
-    core_->flights.forget_all();
-  }
+  void clear() { core_->forget_all(); }
 
   // A permission to fill that any invalidation or update of the key ends.
   Lease lease(const K& key) { return core_->leases.take(key); }

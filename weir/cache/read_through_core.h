@@ -24,6 +24,7 @@
 #include "weir/cache/lease_table.h"
 #include "weir/cache/load_batcher.h"
 #include "weir/cache/local_cache.h"
+#include "weir/cache/read_through_feed.h"
 #include "weir/cache/read_through_options.h"
 #include "weir/cache/remote_step.h"
 #include "weir/cache/single_flight.h"
@@ -171,6 +172,11 @@ struct ReadThroughCore : std::enable_shared_from_this<ReadThroughCore<K, V, Hash
     flights.forget(key);
   }
 
+  void forget_all() {
+    leases.cancel_all([&] { local.clear(); });
+    flights.forget_all();
+  }
+
   Awaitable<Membership> ask(K key);
 
   // The steps of a load; those of many keys are in read_through_bulk.h.
@@ -233,7 +239,8 @@ struct ReadThroughCore : std::enable_shared_from_this<ReadThroughCore<K, V, Hash
   LoadBatcher<Item> batcher;
   Bulkhead bulkhead;
   std::optional<Remote> remote;
-  telemetry::ScrapeHook hook;  // the last to come and the first to go: it refers to the others
+  std::optional<FeedStep<K>> feed;  // its listener refers to what is above
+  telemetry::ScrapeHook hook;       // the last to come and the first to go: it refers to the others
 };
 
 template <class K, class V, class Hash>
@@ -259,6 +266,10 @@ ReadThroughCore<K, V, Hash>::ReadThroughCore(Options given, Load loader, boost::
                 .patience = options.remote.bulkhead_wait,
                 .pause = options.pause}) {
   if (options.remote.level) remote.emplace(options, metrics);
+  if (options.feed.feed)
+    feed.emplace(options.name, options.feed, metrics,
+                 typename FeedStep<K>::Local{.forget = [this](const K& key) { invalidate(key); },
+                                             .forget_all = [this] { forget_all(); }});
   hook = telemetry::on_scrape([this] { publish(); });
 }
 

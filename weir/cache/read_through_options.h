@@ -9,11 +9,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "weir/base/clock.h"
 #include "weir/cache/codec.h"
+#include "weir/cache/drop_feed.h"
 #include "weir/cache/membership.h"
 #include "weir/cache/pause.h"
 #include "weir/cache/remote_level.h"
@@ -57,6 +59,17 @@ struct RemoteUse {
   Millis retry_last{2'000};
 };
 
+// News of what other nodes write, for what is cached here. With or without a remote level.
+template <class K>
+struct FeedUse {
+  std::shared_ptr<DropFeed> feed{};  // null: there is none
+  std::function<std::string(const K&)> key{};
+  std::function<std::optional<K>(std::string_view)> parse{};  // what `key` has written; nothing: no such key
+
+  // For integers and texts as keys.
+  static FeedUse of(std::shared_ptr<DropFeed> feed) { return {std::move(feed), key_text<K>, key_of_text<K>}; }
+};
+
 template <class K, class V>
 struct ReadThroughOptions {
   using Millis = std::chrono::milliseconds;
@@ -84,6 +97,7 @@ struct ReadThroughOptions {
   // Single reads that miss at about the same time share a call of it too.
   BulkLoad bulk_load{};
   RemoteUse<K, V> remote{};
+  FeedUse<K> feed{};
   const Clock* clock = &Clock::system();
   Pause pause = timer_pause;  // a simulation gives its own
 };

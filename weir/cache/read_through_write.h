@@ -2,7 +2,7 @@
 //
 //     auto write = co_await articles.begin_write(id);  // before the store is touched: takes the leases
 //     co_await store.write(article);                   // the commit
-//     co_await write.invalidate();                     // drops the key, remotely and then here
+//     co_await write.invalidate();                     // drops the key, remotely, on the other nodes and here
 //     co_await write.publish(value);                   // publish ahead: optional
 //
 // A Write that goes without `invalidate` (the store threw: whether it was done is unknown) does that by itself, in
@@ -60,16 +60,23 @@ class Drop {
   }
 
   static boost::asio::awaitable<void> run(std::shared_ptr<Drop> drop) {
-    if (drop->own_) {
-      const auto dropped = co_await drop->core_->remote->drop(drop->keys_.front(), std::move(drop->own_));
-      drop->outcome_->done = dropped.done;
-      drop->outcome_->still_ours = dropped.still_ours;
-    } else {
-      drop->outcome_->done = co_await drop->core_->remote->drop_many(drop->keys_);
-    }
+    Core& core = *drop->core_;
+    if (core.remote) co_await drop_remotely(*drop);
+    if (core.feed) co_await core.feed->tell(drop->keys_);
   }
 
  private:
+  static boost::asio::awaitable<void> drop_remotely(Drop& drop) {
+    auto& remote = *drop.core_->remote;
+    if (drop.own_) {
+      const auto dropped = co_await remote.drop(drop.keys_.front(), std::move(drop.own_));
+      drop.outcome_->done = dropped.done;
+      drop.outcome_->still_ours = dropped.still_ours;
+    } else {
+      drop.outcome_->done = co_await remote.drop_many(drop.keys_);
+    }
+  }
+
   const std::shared_ptr<Core> core_;
   const std::vector<K> keys_;
   std::optional<RemoteLevel::Lease> own_;  // of the one key
@@ -77,7 +84,8 @@ class Drop {
   const std::shared_ptr<DropOutcome> outcome_;
 };
 
-// Drops the keys: remotely, if there is such a level, in the background; then `local()`.
+// Drops the keys: remotely, if there is such a level, in the background; tells other nodes, if there is a feed; then
+// `local()`.
 template <class Core, class K, class Local>
 std::shared_ptr<DropOutcome> start_drop(const std::shared_ptr<Core>& core, std::vector<K> keys,
                                         std::optional<RemoteLevel::Lease> own, Local local) {
@@ -85,7 +93,7 @@ std::shared_ptr<DropOutcome> start_drop(const std::shared_ptr<Core>& core, std::
   outcome->done = !core->remote;
   using Work = Drop<Core, K, Local>;
   auto drop = std::make_shared<Work>(core, std::move(keys), std::move(own), std::move(local), outcome);
-  if (core->remote)
+  if (core->remote || core->feed)
     boost::asio::co_spawn(boost::asio::make_strand(core->loads), Work::run(std::move(drop)),
                           boost::asio::detached);
   return outcome;

@@ -1,4 +1,5 @@
-// RemoteLevels: gives each cache of a program its level in one Redis, all by the same rules.
+// RemoteLevels: gives each cache of a program its level in one Redis, and the feed of what other nodes write, all by the
+// same rules.
 //
 //     redis::Client client(executor, {.address = redis::Address::parse(url), .fail_fast = true});
 //     const RemoteLevels levels(client, {.lease = true});
@@ -32,8 +33,9 @@ class RemoteLevels {
   };
 
   // The client must outlive the caches. A client that fails fast keeps readers from waiting for a server that is
-  // known to be away.
-  RemoteLevels(redis::Client& client, Rules rules) : client_(client), rules_(std::move(rules)) {}
+  // known to be away. Null as `feed`: nodes aren't told.
+  RemoteLevels(redis::Client& client, Rules rules, std::shared_ptr<DropFeed> feed = nullptr)
+      : client_(client), rules_(std::move(rules)), feed_(std::move(feed)) {}
 
   // The rest of the options must have been said before: name, TTLs and the load's time-out are taken from there.
   // Throws std::invalid_argument for a name that can't be used.
@@ -50,6 +52,12 @@ class RemoteLevels {
     options.remote.codec = std::move(codec);
     options.remote.lease = rules_.lease;
     options.remote.on_error = rules_.on_error;
+    give_feed(options);
+  }
+  // The feed alone: for what is cached on each node for itself. Keys are integers or texts.
+  template <class K, class V>
+  void give_feed(ReadThroughOptions<K, V>& options) const {
+    if (feed_) options.feed = FeedUse<K>::of(feed_);
   }
 
  private:
@@ -59,6 +67,7 @@ class RemoteLevels {
 
   redis::Client& client_;
   const Rules rules_;
+  const std::shared_ptr<DropFeed> feed_;
 };
 
 }  // namespace weir::cache

@@ -1,0 +1,134 @@
+// Several nodes whose local caches are told of each other's writes.
+#include <gtest/gtest.h>
+
+#include "weir/cache/memory_drop_feed.h"
+#include "weir/cache/read_through_nodes_fixture.h"
+
+namespace weir::cache {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct ReadThroughFeed : ReadThroughNodes {
+  void SetUp() override {
+    store_.rows = {{1, "one"}, {2, "two"}, {3, "three"}};
+    make_nodes(options());
+  }
+  void make_nodes(TextCache::Options given) {
+    nodes_.clear();
+    for (int i = 0; i < 3; ++i) {
+      given.feed = FeedUse<int>::of(std::make_shared<MemoryDropFeed>(air_));
+      nodes_.push_back(std::make_unique<TextCache>(given, store_.load(), io_.get_executor()));
+    }
+  }
+  MemoryDropFeed::Air air_;
+};
+
+TEST_F(ReadThroughFeed, AWriteIsSeenAtOnceWhereTheOldValueWasCached) {
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(*get(i, 1), "one");
+  get(1, 2);
+  {
+    auto writing = now(node(0).begin_write(1));
+    store_.rows[1] = "new";
+    EXPECT_TRUE(now(writing.invalidate()));
+  }
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(*get(i, 1), "new") << i;
+  EXPECT_TRUE(node(1).find(2));  // what nobody wrote stays
+  EXPECT_EQ(metric("weir_cache_told_total", "outcome", "ok"), 1);
+  EXPECT_EQ(metric("weir_cache_heard_total"), 2);
+}
+
+TEST_F(ReadThroughFeed, WithoutARemoteLevelToo) {
+  auto given = options();
+  given.remote = {};
+  make_nodes(given);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(*get(i, 1), "one");
+  store_.rows[1] = "new";
+  EXPECT_TRUE(now(node(2).invalidate_all({1})));
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(*get(i, 1), "new") << i;
+}
+
+TEST_F(ReadThroughFeed, WhoPublishesAheadIsNotToldOfHimself) {
+  auto writing = now(node(0).begin_write(1));
+  store_.rows[1] = "new";
+  EXPECT_TRUE(now(writing.invalidate()));
+  EXPECT_TRUE(now(writing.publish(text("new"))));
+  EXPECT_TRUE(node(0).find(1));
+  EXPECT_EQ(*get(1, 1), "new");
+  EXPECT_EQ(store_.loads, 0);
+}
+
+TEST_F(ReadThroughFeed, ALoadThatIsUnderWayElsewhereDoesNotBringTheOldValueBack) {
+  auto given = options();
+  given.remote = {};
+  make_nodes(given);
+  store_.hold_loads();
+  auto early = start(1, 1);
+  store_.rows[1] = "new";
+  EXPECT_TRUE(now(node(0).invalidate_all({1})));
+  store_.let_go();
+  turn(io_);
+  early.get();  // it asked before the write: either is right
+  EXPECT_FALSE(node(1).find(1));
+  EXPECT_EQ(*get(1, 1), "new");
+}
+
+TEST_F(ReadThroughFeed, WhatMayHaveBeenMissedIsNotBelieved) {
+  for (std::size_t i = 0; i < 3; ++i) get(i, 1);
+  air_.lose();
+  store_.rows[1] = "new";
+  EXPECT_TRUE(now(node(0).invalidate_all({1})));  // both levels; the others don't know
+  EXPECT_EQ(metric("weir_cache_told_total", "outcome", "error"), 1);
+  EXPECT_EQ(**node(1).find(1), "one");
+  air_.mend();
+  EXPECT_FALSE(node(1).find(1));
+  EXPECT_EQ(*get(1, 1), "new");
+  EXPECT_EQ(metric("weir_cache_missed_total"), 3);
+}
+
+TEST_F(ReadThroughFeed, WithoutNewsTheTtlBoundsTheDamage) {
+  get(1, 1);
+  air_.lose();
+  store_.rows[1] = "new";
+  now(node(0).invalidate_all({1}));
+  pass(59s);
+  EXPECT_EQ(*get(1, 1), "one");
+  pass(2s);
+  EXPECT_EQ(*get(1, 1), "new");
+}
+
+TEST_F(ReadThroughFeed, KeysThatNobodyCanReadAreLeftAlone) {
+  get(1, 1);
+  MemoryDropFeed other(air_);
+  now(other.tell(name(), {"", "one", "1x", "18446744073709551616", "-"}));
+  EXPECT_TRUE(node(1).find(1));
+  now(other.tell("another cache", {"1"}));
+  EXPECT_TRUE(node(1).find(1));
+  now(other.tell(name(), {"x", "1"}));
+  EXPECT_FALSE(node(1).find(1));
+}
+
+TEST_F(ReadThroughFeed, ANodeThatIsGoneIsNotTold) {
+  get(1, 1);
+  nodes_[1].reset();
+  EXPECT_TRUE(now(node(0).invalidate_all({1})));
+  EXPECT_EQ(metric("weir_cache_heard_total"), 1);
+}
+
+TEST_F(ReadThroughFeed, AFeedWantsKeysThatCanBeReadAgain) {
+  auto given = options();
+  given.feed.feed = std::make_shared<MemoryDropFeed>(air_);
+  EXPECT_THROW(TextCache(given, store_.load(), io_.get_executor()), std::invalid_argument);
+}
+
+TEST(KeyText, IsReadAgain) {
+  for (const std::int64_t key : {std::int64_t{0}, std::int64_t{-7}, std::numeric_limits<std::int64_t>::max()})
+    EXPECT_EQ(key_of_text<std::int64_t>(key_text(key)), key);
+  EXPECT_EQ(key_of_text<std::string>(key_text(std::string("a:b\0c", 5))), std::string("a:b\0c", 5));
+  EXPECT_EQ(key_of_text<std::int64_t>("7 "), std::nullopt);
+  EXPECT_EQ(key_of_text<std::int64_t>(""), std::nullopt);
+  EXPECT_EQ(key_of_text<std::uint8_t>("256"), std::nullopt);
+}
+
+}  // namespace
+}  // namespace weir::cache
