@@ -121,6 +121,143 @@ TEST_F(ReadThroughFeed, AFeedWantsKeysThatCanBeReadAgain) {
   EXPECT_THROW(TextCache(given, store_.load(), io_.get_executor()), std::invalid_argument);
 }
 
+// Hears one message in four.
+class Deaf final : public DropFeed {
+ public:
+  explicit Deaf(MemoryDropFeed::Air& air) : feed_(air) {}
+  boost::asio::awaitable<void> tell(std::string cache, std::vector<std::string> keys) override {
+    return feed_.tell(std::move(cache), std::move(keys));
+  }
+  std::unique_ptr<Listening> listen(std::string cache, Listener listener) override {
+    auto heard = [this, all = std::move(listener.heard)](const auto& keys) {
+      if (++messages_ % 4 == 0) all(keys);
+    };
+    return feed_.listen(std::move(cache), {.heard = heard, .missed = std::move(listener.missed)});
+  }
+
+ private:
+  MemoryDropFeed feed_;
+  int messages_ = 0;
+};
+
+// Nodes that read and write a few keys in an order that a seed decides, while loads are held up and news are lost. A
+// read that begins after a write was told to everybody (or after what was missed was made good) never gets an older
+// value. The values are numbers that grow.
+struct ReadThroughFeedModel : ReadThroughFeed {
+  static constexpr int kKeys = 3;
+  struct Read {
+    std::future<TextCache::Found> answer;
+    int least;
+  };
+
+  int run(std::uint64_t seed, bool remote, bool deaf) {
+    Random random(seed);
+    const auto node_of = [&] { return static_cast<std::size_t>(random.below(3)); };
+    const auto key_of = [&] { return 1 + static_cast<int>(random.below(kKeys)); };
+    begin(remote, deaf);
+    for (int step = 0; step < 120; ++step) {
+      switch (random.below(8)) {
+        case 0:
+          lost_ ? mend() : lose(random.below(3) == 0);
+          break;
+        case 1:
+          store_.hold ? store_.let_go() : store_.hold_loads();
+          break;
+        case 2:
+        case 3:
+          write(node_of(), key_of(), random.below(2) == 0);
+          break;
+        default:
+          read(node_of(), key_of());
+      }
+      turn(io_);
+      check();
+    }
+    if (store_.hold) store_.let_go();
+    turn(io_);
+    check();
+    nodes_.clear();
+    turn(io_);
+    return faults_;
+  }
+
+  void begin(bool remote, bool deaf) {
+    auto given = options();
+    if (remote) {
+      level_ = std::make_shared<MemoryRemote>(level_options());
+      given.remote.level = level_;
+    } else {
+      given.remote = {};
+    }
+    nodes_.clear();
+    for (int i = 0; i < 3; ++i) {
+      given.feed = deaf ? FeedUse<int>::of(std::make_shared<Deaf>(air_))
+                        : FeedUse<int>::of(std::make_shared<MemoryDropFeed>(air_));
+      nodes_.push_back(std::make_unique<TextCache>(given, store_.load(), io_.get_executor()));
+    }
+    for (int key = 1; key <= kKeys; ++key) store_.rows[key] = std::to_string(++latest_), told_[key] = latest_;
+  }
+  void lose(bool really) {
+    if (!really) return;
+    air_.lose();
+    lost_ = true;
+  }
+  void mend() {
+    air_.mend();
+    lost_ = false;
+    for (int key = 1; key <= kKeys; ++key) told_[key] = std::stoi(store_.rows[key]);
+  }
+  void write(std::size_t i, int key, bool publish) {
+    const std::string value = std::to_string(++latest_);
+    if (publish) {
+      auto writing = now(node(i).begin_write(key));
+      store_.rows[key] = value;
+      now(writing.invalidate());
+      now(writing.publish(text(value)));
+    } else {
+      store_.rows[key] = value;
+      now(node(i).invalidate_all({key}));
+    }
+    if (!lost_) told_[key] = latest_;
+  }
+  void read(std::size_t i, int key) {
+    if (const auto known = node(i).find(key)) {
+      faults_ += std::stoi(**known) < told_[key];
+      return;
+    }
+    reads_.push_back({start(i, key), told_[key]});
+  }
+  void check() {
+    std::erase_if(reads_, [&](Read& read) {
+      if (!is_ready(read.answer)) return false;
+      faults_ += std::stoi(*read.answer.get()) < read.least;
+      return true;
+    });
+  }
+
+  std::vector<Read> reads_;
+  std::map<int, int> told_;
+  int latest_ = 0, faults_ = 0;
+  bool lost_ = false;
+};
+
+TEST_F(ReadThroughFeedModel, WhatWasToldIsNeverUnsaid) {
+  const std::uint64_t first = secure_random64();
+  for (std::uint64_t i = 0; i < 400; ++i) {
+    SCOPED_TRACE(first + i);
+    ASSERT_EQ(run(first + i, i % 2 == 0, false), 0);
+  }
+}
+
+TEST_F(ReadThroughFeedModel, AnEarThatIsDeafIsCaught) {
+  const std::uint64_t first = secure_random64();
+  for (const bool remote : {false, true}) {
+    int faults = 0;
+    for (std::uint64_t i = 0; i < 20; ++i) faults += run(first + i, remote, true);
+    EXPECT_GT(faults, 0) << first;
+  }
+}
+
 TEST(KeyText, IsReadAgain) {
   for (const std::int64_t key : {std::int64_t{0}, std::int64_t{-7}, std::numeric_limits<std::int64_t>::max()})
     EXPECT_EQ(key_of_text<std::int64_t>(key_text(key)), key);
