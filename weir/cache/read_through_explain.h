@@ -25,7 +25,7 @@ template <class Core, class K>
 boost::asio::awaitable<void> explain_filter(std::shared_ptr<Core> core, K key, Explanation& told) {
   if (!core->options.membership) co_return;
   try {
-    told.membership = co_await core->options.membership(key);
+    told.membership = co_await Core::ask_filter(core, std::move(key));
   } catch (const std::exception& error) {
     rethrow_cancellation(error);
     told.membership_error = error.what();
