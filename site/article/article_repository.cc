@@ -80,7 +80,10 @@ typename cache::ReadThrough<Id, V>::Options cache_options(
   options.max_entry_weight = kMaxEntryWeight;
   options.weigher = std::move(weigher);
   options.clock = clock;
-  if (filter) options.membership = [filter](const Id& id) { return filter->membership(id); };
+  if (filter) {
+    options.membership = [filter](const Id& id) { return filter->membership(id); };
+    options.membership_at_once = [filter](const Id& id) { return filter->known(id); };
+  }
   return options;
 }
 

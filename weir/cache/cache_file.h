@@ -206,7 +206,7 @@ bool put_record(BasicLocalCache<K, Stored, Hash>& cache, const CacheRecord& reco
     }
   } catch (const std::bad_alloc&) {
     throw;
-  } catch (const std::exception&) {
+  } catch (...) {
     return false;
   }
 }

@@ -121,6 +121,7 @@ struct OtherCodec : Codec {
 struct PickyCodec : Codec {
   std::string decode_key(std::string_view bytes) const {
     if (bytes == "b") throw Unusable("no such key");
+    if (bytes == "c") throw 7;
     return std::string(bytes);
   }
 };
@@ -134,11 +135,12 @@ TEST_F(CacheFileTest, RefusesWhatItIsNot) {
   EXPECT_THROW(load(cache), Unusable);
   cache.put("a", text("1"), 1);
   cache.put("b", text("2"), 1);
+  cache.put("c", text("3"), 1);
   save_cache(cache, file_, Codec{}, clock_);
   EXPECT_THROW(load_cache(cache, file_, OtherCodec{}, clock_), Unusable);
   Cache after(options());
   const Loaded loaded = load_cache(after, file_, PickyCodec{}, clock_);
-  EXPECT_EQ(loaded.left_out, 1U);
+  EXPECT_EQ(loaded.left_out, 2U);
   EXPECT_TRUE(after.find("a"));
   EXPECT_TRUE(loaded.whole);
 }

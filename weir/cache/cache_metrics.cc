@@ -1,5 +1,7 @@
 #include "weir/cache/cache_metrics.h"
 
+#include <stdexcept>
+
 namespace weir::cache {
 namespace {
 
@@ -42,6 +44,16 @@ void carry(telemetry::Counter& counter, std::uint64_t now, std::uint64_t told) {
 telemetry::Counter lookups(const std::string& cache, const char* level, const char* result) {
   return telemetry::counter("weir_cache_lookups_total", "What was found where the guarded read looked",
                             {{"cache", cache}, {"level", level}, {"result", result}});
+}
+
+void swallowed(std::string_view where, const std::exception_ptr& thrown) noexcept {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const std::exception& error) {
+    telemetry::swallowed(where, error);
+  } catch (...) {
+    telemetry::swallowed(where, std::runtime_error("what was thrown is no std::exception"));
+  }
 }
 
 CacheMetrics::CacheMetrics(const std::string& cache)

@@ -4,8 +4,10 @@
 // over before each scrape.
 #pragma once
 
+#include <exception>
 #include <mutex>
 #include <string>
+#include <string_view>
 
 #include "weir/cache/local_cache.h"
 #include "weir/telemetry/metrics.h"
@@ -14,6 +16,9 @@ namespace weir::cache {
 
 // A handle of weir_cache_lookups_total{cache,level,result}.
 telemetry::Counter lookups(const std::string& cache, const char* level, const char* result);
+
+// As telemetry::swallowed, for what a caller's function threw, which may be no std::exception.
+void swallowed(std::string_view where, const std::exception_ptr& thrown) noexcept;
 
 // The handles, weir_cache_lookups_total{cache,level,result} by level and result.
 struct CacheMetrics {

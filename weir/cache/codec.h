@@ -14,7 +14,8 @@
 
 namespace weir::cache {
 
-// All three may throw; a throw of `decode` is as good as nothing. Thread-safe, as functions of their arguments.
+// All three may throw, whatever they like: it is counted, logged, and fails no read. A throw of `decode` is as good as
+// nothing, what can't be encoded or named isn't shared. Thread-safe, as functions of their arguments.
 // Bytes that come back damaged, or were written by somebody else, don't reach `decode`: a seal tells.
 // A new format of V needs a new name of the level (RemoteCacheOptions::version).
 template <class K, class V>

@@ -54,6 +54,8 @@ std::string remote_text(const Explanation& e) {
       return "not asked, it failed a moment ago; asked again in " + text(e.asked_again);
     case Remote::failed:
       return "failed: " + e.remote_error;
+    case Remote::unusable:
+      return "of no use for this key: " + e.remote_error;
     case Remote::none:
       break;
   }

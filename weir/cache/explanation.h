@@ -23,6 +23,7 @@ struct Explanation {
     nothing,  // it doesn't know the key
     away,     // it failed a moment ago and isn't asked
     failed,   // it fails now: `remote_error`
+    unusable  // the key can't be used there, or what is under it: `remote_error`
   };
   // What the read would do.
   enum class Then : std::uint8_t {

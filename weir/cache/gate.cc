@@ -1,13 +1,9 @@
 #include "weir/cache/gate.h"
 
+#include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/as_tuple.hpp>
-#include <boost/asio/associated_cancellation_slot.hpp>
-#include <boost/asio/associated_executor.hpp>
 #include <boost/asio/async_result.hpp>
-#include <boost/asio/error.hpp>
-#include <boost/asio/execution/outstanding_work.hpp>
-#include <boost/asio/post.hpp>
-#include <boost/asio/prefer.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/system/system_error.hpp>
@@ -17,86 +13,84 @@ namespace weir::cache {
 
 namespace asio = boost::asio;
 using boost::system::error_code;
+using TimePoint = std::chrono::steady_clock::time_point;
 
-asio::awaitable<void> Gate::wait() {
-  auto self = shared_from_this();
-  co_await asio::async_initiate<const asio::use_awaitable_t<>, void(error_code)>(
-      [](auto handler, std::shared_ptr<Gate> gate) { gate->enlist(std::move(handler), nullptr); },
-      asio::use_awaitable, self);
-}
+// One who waits, in its coroutine's frame: for a timer, which the gate cancels when it opens. So the suspended
+// coroutine is the timer's, and goes with the timer's context. If the gate held it, the two would hold each other for
+// ever once nobody opens, and the gate would wake what isn't there any more once somebody does.
+struct Gate::Waiter {
+  Waiter(std::shared_ptr<Gate> g, const asio::any_io_executor& executor, TimePoint deadline)
+      : gate(std::move(g)), timer(executor, deadline) {}
+  ~Waiter() { leave(); }
+  Waiter(const Waiter&) = delete;
+  Waiter& operator=(const Waiter&) = delete;
 
-asio::awaitable<bool> Gate::wait_until(std::chrono::steady_clock::time_point deadline) {
-  auto self = shared_from_this();
-  {
-    const std::lock_guard lock(mutex_);
-    if (open_) co_return true;
+  template <class Handler>
+  void begin(Handler handler) {
+    // From when the timer is set, the frame may go on, and end, elsewhere.
+    const std::shared_ptr<Gate> kept = gate;
+    const std::lock_guard lock(kept->mutex_);
+    if (!kept->open_) {
+      at = kept->waiters_.insert(kept->waiters_.end(), this);
+      listed = true;
+    }
+    // Under the lock: nobody can cancel a timer while it is being set.
+    timer.async_wait(std::move(handler));
+    if (kept->open_) timer.cancel();
   }
-  // It goes when this coroutine goes on, on its own executor.
-  asio::steady_timer timer(co_await asio::this_coro::executor, deadline);
+  // Whether the gate has opened.
+  bool leave() {
+    const std::lock_guard lock(gate->mutex_);
+    if (std::exchange(listed, false)) gate->waiters_.erase(at);
+    return gate->open_;
+  }
+
+  const std::shared_ptr<Gate> gate;
+  asio::steady_timer timer;
+  Waiters::iterator at;
+  bool listed = false;  // and so on, under the gate's lock
+};
+
+asio::awaitable<bool> Gate::pass(std::shared_ptr<Gate> gate, TimePoint deadline) {
+  {
+    const std::lock_guard lock(gate->mutex_);
+    if (gate->open_) co_return true;
+  }
+  Waiter waiter(std::move(gate), co_await asio::this_coro::executor, deadline);
   constexpr auto kOutcome = asio::as_tuple(asio::use_awaitable);
   const auto [outcome] = co_await asio::async_initiate<decltype(kOutcome), void(error_code)>(
-      [](auto handler, std::shared_ptr<Gate> gate, asio::steady_timer* end) {
-        gate->enlist(std::move(handler), end);
-      },
-      kOutcome, self, &timer);
-  if (outcome == asio::error::timed_out) co_return false;
+      [](auto handler, Waiter* one) { one->begin(std::move(handler)); }, kOutcome, &waiter);
+  if (waiter.leave()) co_return true;
   if (outcome) throw boost::system::system_error(outcome);
-  co_return true;
+  co_return false;
 }
 
-template <class Handler>
-void Gate::enlist(Handler handler, asio::steady_timer* deadline) {
-  auto executor =
-      asio::prefer(asio::get_associated_executor(handler), asio::execution::outstanding_work.tracked);
-  auto slot = asio::get_associated_cancellation_slot(handler);
-  Waiter waiter{std::move(handler), std::move(executor)};
-  std::uint64_t number = 0;
-  {
+asio::awaitable<void> Gate::pass(std::shared_ptr<Gate> gate) {
+  co_await pass(std::move(gate), TimePoint::max());
+}
+
+// No coroutines: who keeps what they return keeps the gate.
+asio::awaitable<bool> Gate::wait_until(TimePoint deadline) {
+  return pass(shared_from_this(), deadline);
+}
+asio::awaitable<void> Gate::wait() {
+  return pass(shared_from_this());
+}
+
+// A waiter is there as long as it is in the list, so it is told under the lock; a few at a time, or those who go on
+// already would wait here until the last is told.
+void Gate::wake() {
+  constexpr int kAtOnce = 64;
+  for (bool more = true; more;) {
     const std::lock_guard lock(mutex_);
-    number = ++last_waiter_;
-  }
-  // Before it is among the waiters: from then on it may be resumed, elsewhere, at any moment. The slot refers
-  // to the waiter by number only. To own it would be a circle (handler, coroutine, slot), and a late emission
-  // finds nobody.
-  if (slot.is_connected()) {
-    slot.assign([gate = weak_from_this(), number](asio::cancellation_type) {
-      if (const auto alive = gate.lock()) alive->end(number, asio::error::operation_aborted);
-    });
-  }
-  {
-    const std::lock_guard lock(mutex_);
-    if (!open_) {
-      // Under the lock: nobody can end this wait, and so the timer, while it is being set.
-      if (deadline != nullptr)
-        deadline->async_wait([gate = weak_from_this(), number](error_code error) {
-          if (error) return;
-          if (const auto alive = gate.lock()) alive->end(number, asio::error::timed_out);
-        });
-      waiters_.emplace(number, std::move(waiter));
-      return;
+    for (int told = 0; told < kAtOnce && !waiters_.empty(); ++told) {
+      Waiter& waiter = *waiters_.front();
+      waiters_.pop_front();
+      waiter.listed = false;
+      waiter.timer.cancel();
     }
+    more = !waiters_.empty();
   }
-  resume(std::move(waiter), {});
-}
-
-void Gate::end(std::uint64_t waiter, error_code outcome) {
-  Waiters::node_type found;
-  {
-    const std::lock_guard lock(mutex_);
-    found = waiters_.extract(waiter);
-  }
-  if (!found.empty()) resume(std::move(found.mapped()), outcome);
-}
-
-void Gate::resume(Waiter waiter, error_code outcome) {
-  auto executor = std::move(waiter.executor);
-  asio::post(executor, [handler = std::move(waiter.handler), executor, outcome]() mutable {
-    std::move(handler)(outcome);
-  });
-}
-
-void Gate::wake(Waiters waiters) {
-  for (auto& [number, waiter] : waiters) resume(std::move(waiter), {});
 }
 
 }  // namespace weir::cache

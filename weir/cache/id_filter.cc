@@ -17,6 +17,7 @@
 #include "weir/base/backoff.h"
 #include "weir/base/hash.h"
 #include "weir/base/random.h"
+#include "weir/cache/cache_metrics.h"
 #include "weir/cache/single_flight.h"
 #include "weir/filter/growing_bloom_filter.h"
 #include "weir/telemetry/metrics.h"
@@ -66,6 +67,10 @@ struct IdFilter::Core : std::enable_shared_from_this<Core> {
 
   std::uint64_t hash(Id id) const { return mix64(static_cast<std::uint64_t>(id) ^ seed); }
 
+  static awaitable<Membership> ask(std::shared_ptr<Core> core, Id id) {
+    co_return co_await core->membership(id);
+  }
+  std::optional<Membership> known(Id id) const;
   awaitable<Membership> membership(Id id);
   bool out_of_reach(Id id) const;
   awaitable<Id> look();
@@ -106,15 +111,20 @@ struct IdFilter::Core : std::enable_shared_from_this<Core> {
   telemetry::ScrapeHook hook;  // the first to go
 };
 
-awaitable<Membership> IdFilter::Core::membership(Id id) {
-  if (id <= 0) co_return Membership::absent;
+std::optional<Membership> IdFilter::Core::known(Id id) const {
+  if (id <= 0) return Membership::absent;
   const Id complete_to = mark.load(std::memory_order_acquire);
   if (!filled.load(std::memory_order_acquire))
-    co_return id <= complete_to ? Membership::unknown : Membership::fresh;
+    return id <= complete_to ? Membership::unknown : Membership::fresh;
   const bool maybe = bloom.may_contain(hash(id));
-  if (id <= complete_to) co_return maybe ? Membership::unknown : Membership::absent;
-  if (maybe) co_return Membership::fresh;  // created here, most likely
-  if (out_of_reach(id)) co_return Membership::absent;
+  if (id <= complete_to) return maybe ? Membership::unknown : Membership::absent;
+  if (maybe) return Membership::fresh;  // created here, most likely
+  if (out_of_reach(id)) return Membership::absent;
+  return std::nullopt;
+}
+
+awaitable<Membership> IdFilter::Core::membership(Id id) {
+  if (const auto answer = known(id)) co_return *answer;
   const Id highest = co_await look();
   co_return id > highest ? Membership::absent : Membership::fresh;
 }
@@ -149,7 +159,7 @@ awaitable<std::vector<Id>> IdFilter::Core::look_once(std::shared_ptr<Core> self,
   if (before) {
     try {
       co_await self->looks.wait(before);
-    } catch (const std::exception&) {
+    } catch (...) {
       // Those who waited for that one have heard of it.
     }
     before.reset();
@@ -199,8 +209,8 @@ void IdFilter::Core::follow() {
 awaitable<void> IdFilter::Core::catch_up(std::shared_ptr<Core> self) {
   try {
     co_await self->advance();
-  } catch (const std::exception& error) {
-    telemetry::swallowed("id filter of " + self->options.name, error);  // the next look tries again
+  } catch (...) {
+    swallowed("id filter of " + self->options.name, std::current_exception());  // the next look tries again
   }
   {
     const std::lock_guard lock(self->mutex);
@@ -222,8 +232,8 @@ awaitable<void> IdFilter::Core::fill(std::shared_ptr<Core> self) {
       self->filled.store(true, std::memory_order_release);
       self->advancing = false;
       co_return;
-    } catch (const std::exception& error) {
-      telemetry::swallowed("id filter of " + self->options.name, error);
+    } catch (...) {
+      swallowed("id filter of " + self->options.name, std::current_exception());
     }
     if (self->stopped) co_return;
     self->retry.expires_after(backoff.next());
@@ -284,9 +294,13 @@ void IdFilter::stop() {
   asio::post(core_->strand, [core = core_] { core->retry.cancel(); });
 }
 
+// No coroutine: what it returns keeps the core.
 awaitable<Membership> IdFilter::membership(Id id) {
-  const auto core = core_;
-  co_return co_await core->membership(id);
+  return Core::ask(core_, id);
+}
+
+std::optional<Membership> IdFilter::known(Id id) const {
+  return core_->known(id);
 }
 
 void IdFilter::created(Id id) {

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "weir/base/clock.h"
@@ -63,6 +64,8 @@ class IdFilter {
 
   // What is known of the id; for ReadThrough's `membership`. Throws when the look fails: then nobody knows.
   boost::asio::awaitable<Membership> membership(Id id);
+  // The same as far as it needs no look, else nothing; for `membership_at_once`.
+  std::optional<Membership> known(Id id) const;
   // A row with this id was created here: no need to look for it. Never moves the mark.
   void created(Id id);
 

@@ -22,7 +22,7 @@ struct Rows {
   std::mutex mutex;
   std::set<Id> ids;
   std::atomic<int> looks{0}, reads{0};
-  std::atomic<bool> failing{false};
+  std::atomic<bool> failing{false}, throws_numbers{false}, reads_throw{false};
   std::shared_ptr<Gate> hold_looks;  // they read, then wait
   std::vector<std::chrono::steady_clock::time_point> look_times;
   std::function<void()> older_ended;  // what happens while the filter waits for older transactions
@@ -40,6 +40,7 @@ struct Rows {
     IdFilter::Source source;
     source.read_ids = [this](Id after, std::size_t limit) -> asio::awaitable<std::vector<Id>> {
       ++reads;
+      if (throws_numbers || reads_throw) throw 7;
       if (failing) throw Unavailable("the store is away");
       const std::lock_guard lock(mutex);
       std::vector<Id> page;
@@ -49,6 +50,7 @@ struct Rows {
     };
     source.highest_id = [this]() -> asio::awaitable<Id> {
       ++looks;
+      if (throws_numbers) throw 7;
       Id highest = 0;
       {
         const std::lock_guard lock(mutex);
@@ -220,22 +222,45 @@ TEST_F(IdFilterTest, AFailedLookIsAFailureNotAnAnswer) {
   rows_.failing = true;
   EXPECT_THROW(ask(101), Unavailable);
   EXPECT_EQ(ask(50), Membership::unknown);  // what is known stays known
+  EXPECT_FALSE(filter_->known(101));
+  EXPECT_EQ(filter_->known(1'000'000'000), Membership::absent);
   rows_.failing = false;
   EXPECT_EQ(ask(101), Membership::absent);
 }
 
 TEST_F(IdFilterTest, AFillThatFailsIsTriedAgain) {
   rows_.add(1, 100);
-  rows_.failing = true;
+  for (auto* const trouble : {&rows_.failing, &rows_.throws_numbers}) {
+    *trouble = true;
+    make();
+    filter_->start();
+    turn(io_);
+    EXPECT_FALSE(filter_->filled());
+    *trouble = false;
+    const auto give_up = std::chrono::steady_clock::now() + 20s;
+    while (!filter_->filled() && std::chrono::steady_clock::now() < give_up) io_.run_one_for(10ms);
+    EXPECT_TRUE(filter_->filled());
+  }
+}
+
+// The source is the user's, and so is what it throws: no throw stops the filter for good.
+TEST_F(IdFilterTest, ASourceMayThrowWhateverItLikes) {
+  rows_.add(1, 100);
   make();
-  filter_->start();
+  fill();
+  rows_.add(101, 200);
+  rows_.throws_numbers = true;
+  EXPECT_THROW(ask(300), int);
+  rows_.throws_numbers = false;
+  rows_.reads_throw = true;
+  EXPECT_EQ(ask(300), Membership::absent);  // the look after the one that threw; to move the mark fails
   turn(io_);
-  EXPECT_FALSE(filter_->filled());
-  rows_.failing = false;
-  const auto give_up = std::chrono::steady_clock::now() + 20s;
-  while (!filter_->filled() && std::chrono::steady_clock::now() < give_up) io_.run_one_for(10ms);
-  EXPECT_TRUE(filter_->filled());
-  EXPECT_EQ(ask(50), Membership::unknown);
+  EXPECT_EQ(filter_->mark(), 100);
+  rows_.reads_throw = false;
+  clock_.advance(1s);
+  EXPECT_EQ(ask(300), Membership::absent);
+  turn(io_);
+  EXPECT_EQ(filter_->mark(), 200);
 }
 
 TEST_F(IdFilterTest, AWideGapWaitsForOlderTransactions) {

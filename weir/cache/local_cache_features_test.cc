@@ -55,6 +55,74 @@ TEST(LocalCacheListener, HearsOfEachRemovalOnceWithItsCause) {
   for (const auto& [key, value, why] : take()) EXPECT_EQ(why, Removal::erased);
 }
 
+// Whatever can't be kept, the old value is gone, and no new one is here: it wasn't replaced.
+TEST(LocalCacheListener, WhatARefusedPutErasesWasNotReplaced) {
+  ManualClock clock;
+  std::vector<std::pair<int, Removal>> heard;
+  Flat cache({.capacity = 10, .bound = Bound::weights, .shards = 1, .clock = &clock},
+             {.removed = [&](int, int value, Removal why) { heard.emplace_back(value, why); }});
+  using Heard = std::vector<std::pair<int, Removal>>;
+  const auto take = [&] { return std::exchange(heard, {}); };
+  const auto anew = [&] {
+    cache.put(1, 10, 2, minutes(1));
+    take();
+  };
+  anew();
+  EXPECT_FALSE(cache.put(1, 11, 11));  // heavier than the capacity
+  EXPECT_EQ(take(), (Heard{{10, Removal::erased}}));
+  anew();
+  EXPECT_FALSE(cache.put(1, 11, 2, Duration::zero()));
+  EXPECT_EQ(take(), (Heard{{10, Removal::erased}}));
+  anew();
+  EXPECT_FALSE(cache.update(1, [](int) { return std::optional(11); }, [](int) { return 11; }));
+  EXPECT_EQ(take(), (Heard{{10, Removal::erased}}));
+  anew();
+  EXPECT_FALSE(
+      cache.compute(1, [](const int*) { return std::optional(Flat::Computed{.value = 11, .weight = 11}); }));
+  EXPECT_EQ(take(), (Heard{{10, Removal::erased}}));
+  anew();
+  EXPECT_TRUE(cache.put(1, 11, 10));  // fits once the old one has gone
+  EXPECT_EQ(take(), (Heard{{10, Removal::replaced}}));
+}
+
+TEST(LocalCacheListener, WhatWasOverIsExpiredWhoeverFindsIt) {
+  ManualClock clock;
+  std::vector<Removal> heard;
+  Flat cache({.capacity = 10, .bound = Bound::weights, .shards = 1, .clock = &clock},
+             {.removed = [&](int, int, Removal why) { heard.push_back(why); }});
+  const auto over = [&](auto call) {
+    cache.put(1, 10, {.ttl = seconds(1)});
+    clock.advance(seconds(1));
+    heard.clear();
+    call();
+    EXPECT_EQ(heard, std::vector<Removal>{Removal::expired});
+  };
+  over([&] { cache.put(1, 11, 11); });
+  over([&] { cache.put(1, 11, {.ttl = Duration::zero()}); });
+  over([&] { cache.erase(1); });
+  over([&] { cache.erase_if([](int, int) { return true; }); });
+  over([&] { cache.clear(); });
+}
+
+// Shards share the capacity: what has room in all of it may find none when another shard takes that at once.
+TEST(LocalCacheListenerConcurrency, OnlyWhatIsReplacedIsToldToBe) {
+  std::atomic<int> wrong{0};
+  thread_local int told_replaced = 0;
+  Flat cache({.capacity = 64, .bound = Bound::weights, .shards = 8},
+             {.removed = [](int, int, Removal why) { told_replaced += why == Removal::replaced ? 1 : 0; }});
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 20'000; ++i) {
+        told_replaced = 0;
+        const bool kept = cache.put(t * 2 + i % 2, i, 1 + (i * 7) % 60);
+        if (!kept && told_replaced > 0) ++wrong;
+      }
+    });
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
 TEST(LocalCacheListener, MayCallTheCache) {
   Flat* self = nullptr;
   Flat cache({.capacity = 4, .bound = Bound::weights}, {.removed = [&](int key, int, Removal why) {

@@ -44,11 +44,12 @@ std::size_t own_bytes(const V& value) {
   }
 }
 
-// Why an entry left.
+// Why an entry left. Caffeine, moka and otter let too heavy a value in, tell that the old one was replaced, and then that
+// the new one was evicted. Here it never comes in, so there is one to tell of, and its key is gone: erased.
 enum class Removal : std::uint8_t {
-  erased,    // by erase, erase_if, clear, or a put or update that can't be kept
-  replaced,  // by a new value
-  expired,   // its time was over
+  erased,  // by erase, erase_if, clear; or by a put, update or compute whose value can't be kept (too heavy, ttl <= 0)
+  replaced,  // by a new value, which is here now
+  expired,   // its time was over, whatever call has found that
   evicted,   // for room
 };
 const char* name_of(Removal why);

@@ -105,6 +105,7 @@ WEIR_COLD bool BasicLocalCache<K, Stored, Hash>::put_anew(Shard& shard, std::uin
   Trash trash(&hooks_.removed);
   if (keep.ttl <= Duration::zero() || need > capacity()) {
     const Lock lock(shard.mutex);
+    shard.set_now(now);
     ++shard.stats.refused;
     return drop_locked(shard, shard.find(low(hash), key), trash);
   }
@@ -124,7 +125,9 @@ WEIR_HOT bool BasicLocalCache<K, Stored, Hash>::put_locked(Shard& shard, std::ui
       ++shard.stats.puts;
       return true;
     }
-    shard.take_out(old, dead ? Removal::expired : Removal::replaced, trash);
+    // What can't come in replaces nothing: the key is gone.
+    const Removal live = need > shard.budget() ? Removal::erased : Removal::replaced;
+    shard.take_out(old, dead ? Removal::expired : live, trash);
   }
   if (!shard.make_room(need, trash)) {
     ++shard.stats.refused;
@@ -137,10 +140,10 @@ WEIR_HOT bool BasicLocalCache<K, Stored, Hash>::put_locked(Shard& shard, std::ui
   return true;
 }
 
-// Always false: the entry isn't here afterwards.
+// Always false: the entry isn't here afterwards. The shard knows the time.
 template <class K, class Stored, class Hash>
 bool BasicLocalCache<K, Stored, Hash>::drop_locked(Shard& shard, Id id, Trash& trash) {
-  if (id != 0) shard.take_out(id, Removal::erased, trash);
+  if (id != 0) shard.take_out(id, shard.dead(id) ? Removal::expired : Removal::erased, trash);
   return false;
 }
 
@@ -282,8 +285,10 @@ template <class K, class Stored, class Hash>
 bool BasicLocalCache<K, Stored, Hash>::erase(const K& key) {
   const std::uint64_t hash = hash_of(key);
   Shard& shard = shard_of(hash);
+  const SteadyTime now = now_if_timed();
   Trash trash(&hooks_.removed);
   const Lock lock(shard.mutex);
+  shard.set_now(now);
   const Id id = shard.find(low(hash), key);
   drop_locked(shard, id, trash);
   return id != 0;
@@ -295,8 +300,10 @@ std::size_t BasicLocalCache<K, Stored, Hash>::erase_if(Drop drop) {
   std::size_t count = 0;
   for (unsigned i = 0; i < shard_count(); ++i) {
     Shard& shard = shards_[i];
+    const SteadyTime now = now_if_timed();
     Trash trash(&hooks_.removed);
     const Lock lock(shard.mutex);
+    shard.set_now(now);
     for (Id id = shard.first(), next = 0; id != 0; id = next) {
       next = shard.next(id);
       const auto& key = shard.key(id);

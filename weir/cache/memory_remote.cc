@@ -57,9 +57,18 @@ void MemoryRemote::leave(std::size_t looks) {
 
 // The rest up to the next break is under the lock.
 
+// Why the key can't be used.
+std::optional<std::string> MemoryRemote::fault_of(const std::string& key) const {
+  if (!key.empty() && key.size() <= options_.max_key_bytes) return std::nullopt;
+  return "a key has " + std::to_string(key.size()) + " bytes";
+}
+
 void MemoryRemote::check(const std::string& key) const {
-  if (key.empty() || key.size() > options_.max_key_bytes)
-    throw std::invalid_argument("a key has " + std::to_string(key.size()) + " bytes");
+  if (auto why = fault_of(key)) throw std::invalid_argument(*why);
+}
+
+void MemoryRemote::refuse_foreign(const std::string& key, bool is_foreign) {
+  if (is_foreign) throw KeyFault("what is under the key " + key + " is of another type");
 }
 
 // Null when there is none.
@@ -77,7 +86,8 @@ auto MemoryRemote::entry_of(const std::string& key) -> Entry& {
 
 void MemoryRemote::make_room(std::span<const std::string> keys) {
   const auto too_many = [&] {
-    const auto missing = std::ranges::count_if(keys, [&](const auto& key) { return find(key) == nullptr; });
+    const auto missing =
+        std::ranges::count_if(keys, [&](const auto& key) { return !fault_of(key) && find(key) == nullptr; });
     return entries_.size() + static_cast<std::size_t>(missing) > options_.max_keys;
   };
   if (!too_many()) return;
@@ -89,7 +99,7 @@ void MemoryRemote::make_room(std::span<const std::string> keys) {
 void MemoryRemote::purge() {
   std::erase_if(entries_, [&](auto& each) {
     const Entry& entry = each.second;
-    return !hit_of(entry) && !is_leased(entry) &&
+    return !hit_of(entry) && !is_leased(entry) && !entry.foreign_value && !entry.foreign_lease &&
            std::ranges::all_of(entry.waiting, [](const auto& gate) { return gate.expired(); });
   });
 }
@@ -106,13 +116,16 @@ bool MemoryRemote::is_leased(const Entry& entry) const {
 
 auto MemoryRemote::new_lease(Entry& entry) -> Lease {
   entry.token = std::to_string(++last_token_);
+  entry.foreign_lease = false;
   entry.lease_expires = options_.clock->steady_now() + options_.lease_ttl;
   return {entry.token};
 }
 
 auto MemoryRemote::ask(const std::string& key) -> Answer {
   Entry& entry = entry_of(key);
+  refuse_foreign(key, entry.foreign_value);
   if (auto hit = hit_of(entry)) return std::move(*hit);
+  refuse_foreign(key, entry.foreign_lease);
   if (is_leased(entry))
     return Held{std::chrono::ceil<Millis>(entry.lease_expires - options_.clock->steady_now())};
   return new_lease(entry);
@@ -120,7 +133,7 @@ auto MemoryRemote::ask(const std::string& key) -> Answer {
 
 bool MemoryRemote::put(const std::string& key, const Lease& lease, std::optional<std::string> value,
                        std::optional<Millis> ttl) {
-  Entry* const there = find(key);
+  Entry* const there = fault_of(key) ? nullptr : find(key);
   if (there == nullptr || !is_leased(*there) || there->token != lease.token) return false;
   Entry& entry = *there;
   entry.token.clear();
@@ -128,6 +141,7 @@ bool MemoryRemote::put(const std::string& key, const Lease& lease, std::optional
   if (value && value->size() > options_.max_value_bytes) return false;
   const Millis base = ttl.value_or(value ? options_.ttl : options_.negative_ttl);
   entry.known = true;
+  entry.foreign_value = false;
   entry.value = std::move(value);
   entry.expires = options_.clock->steady_now() + jittered(base, options_.jitter, random_);
   return true;
@@ -135,10 +149,13 @@ bool MemoryRemote::put(const std::string& key, const Lease& lease, std::optional
 
 void MemoryRemote::forget(const std::string& key) {
   Entry* const entry = find(key);
-  if (entry == nullptr) return;
-  entry->known = false;
-  entry->token.clear();
-  wake(*entry);
+  if (entry != nullptr) clear(*entry);
+}
+
+void MemoryRemote::clear(Entry& entry) {
+  entry.known = entry.foreign_value = entry.foreign_lease = false;
+  entry.token.clear();
+  wake(entry);
 }
 
 void MemoryRemote::wake(Entry& entry) {
@@ -153,7 +170,10 @@ auto MemoryRemote::get(std::string key) -> Awaitable<std::optional<Hit>> {
   std::optional<Hit> hit;
   {
     const std::lock_guard lock(mutex_);
-    if (const Entry* const entry = find(key)) hit = hit_of(*entry);
+    if (const Entry* const entry = find(key)) {
+      refuse_foreign(key, entry->foreign_value);
+      hit = hit_of(*entry);
+    }
   }
   leave(1);
   if (hit) {
@@ -170,6 +190,7 @@ auto MemoryRemote::peek(std::string key) -> Awaitable<Sight> {
   {
     const std::lock_guard lock(mutex_);
     if (const Entry* const entry = find(key)) {
+      refuse_foreign(key, entry->foreign_value || entry->foreign_lease);
       sight.hit = hit_of(*entry);
       if (is_leased(*entry))
         sight.leased = std::chrono::ceil<Millis>(entry->lease_expires - options_.clock->steady_now());
@@ -210,7 +231,15 @@ auto MemoryRemote::get_or_lease_many(std::vector<std::string> keys) -> Awaitable
   {
     const std::lock_guard lock(mutex_);
     make_room(keys);  // for all or none: an answer that isn't given must grant no lease
-    for (const auto& key : keys) answers.push_back(ask(key));
+    for (const auto& key : keys) {
+      try {
+        answers.push_back(ask(key));
+      } catch (const KeyFault& fault) {
+        answers.emplace_back(fault);
+      } catch (const std::invalid_argument& unusable) {
+        answers.emplace_back(KeyFault(unusable.what()));
+      }
+    }
   }
   leave(keys.size());
   for (const auto& answer : answers) metrics_.count(answer);
@@ -223,6 +252,7 @@ auto MemoryRemote::lease(std::string key) -> Awaitable<std::optional<Lease>> {
   {
     const std::lock_guard lock(mutex_);
     Entry& entry = entry_of(key);
+    refuse_foreign(key, entry.foreign_lease);
     if (!is_leased(entry)) granted = new_lease(entry);
   }
   leave();
@@ -240,19 +270,6 @@ auto MemoryRemote::take_over(std::string key) -> Awaitable<Lease> {
   leave();
   metrics_.granted.add();
   co_return granted;
-}
-
-auto MemoryRemote::fill(std::string key, Lease lease, std::string value, std::optional<Millis> ttl)
-    -> Awaitable<bool> {
-  std::vector<Fill> one(1);
-  one[0] = {std::move(key), std::move(lease), std::move(value), ttl};
-  co_return (co_await fill_many(std::move(one))).front();
-}
-
-auto MemoryRemote::fill_absent(std::string key, Lease lease, std::optional<Millis> ttl) -> Awaitable<bool> {
-  std::vector<Fill> one(1);
-  one[0] = {std::move(key), std::move(lease), std::nullopt, ttl};
-  co_return (co_await fill_many(std::move(one))).front();
 }
 
 auto MemoryRemote::fill_many(std::vector<Fill> fills) -> Awaitable<std::vector<bool>> {
@@ -273,18 +290,13 @@ auto MemoryRemote::release(std::string key, Lease lease) -> Awaitable<void> {
   {
     const std::lock_guard lock(mutex_);
     Entry* const entry = find(key);
+    refuse_foreign(key, entry != nullptr && entry->foreign_lease);
     if (entry != nullptr && entry->token == lease.token) {
       entry->token.clear();
       wake(*entry);
     }
   }
   leave();
-}
-
-auto MemoryRemote::remove(std::string key) -> Awaitable<void> {
-  std::vector<std::string> one;
-  one.push_back(std::move(key));
-  co_await remove_many(std::move(one));
 }
 
 auto MemoryRemote::remove_many(std::vector<std::string> keys) -> Awaitable<void> {
@@ -312,7 +324,7 @@ auto MemoryRemote::remove(std::string key, Lease own) -> Awaitable<bool> {
     Entry* const entry = find(key);
     good = entry != nullptr && is_leased(*entry) && entry->token == own.token;
     if (good) {
-      entry->known = false;
+      entry->known = entry->foreign_value = false;
     } else {
       forget(key);
     }
@@ -336,11 +348,7 @@ void MemoryRemote::evict_lease(const std::string& key) {
 
 void MemoryRemote::flush() {
   const std::lock_guard lock(mutex_);
-  for (auto& [key, entry] : entries_) {
-    entry.known = false;
-    entry.token.clear();
-    wake(entry);
-  }
+  for (auto& [key, entry] : entries_) clear(entry);
 }
 
 void MemoryRemote::plant(const std::string& key, std::string bytes) {
@@ -349,6 +357,13 @@ void MemoryRemote::plant(const std::string& key, std::string bytes) {
   entry.known = true;
   entry.value = std::move(bytes);
   entry.expires = options_.clock->steady_now() + options_.ttl;
+}
+
+void MemoryRemote::plant_foreign(const std::string& key) {
+  const std::lock_guard lock(mutex_);
+  Entry& entry = entry_of(key);
+  clear(entry);
+  entry.foreign_value = entry.foreign_lease = true;
 }
 
 std::uint64_t MemoryRemote::calls() const {

@@ -63,12 +63,9 @@ class MemoryRemote : public RemoteLevel {
   Awaitable<std::vector<Answer>> get_or_lease_many(std::vector<std::string> keys) override;
   Awaitable<std::optional<Lease>> lease(std::string key) override;
   Awaitable<Lease> take_over(std::string key) override;
-  Awaitable<bool> fill(std::string key, Lease lease, std::string value,
-                       std::optional<Millis> ttl = {}) override;
-  Awaitable<bool> fill_absent(std::string key, Lease lease, std::optional<Millis> ttl = {}) override;
   Awaitable<std::vector<bool>> fill_many(std::vector<Fill> fills) override;
   Awaitable<void> release(std::string key, Lease lease) override;
-  Awaitable<void> remove(std::string key) override;
+  using RemoteLevel::remove;
   Awaitable<void> remove_many(std::vector<std::string> keys) override;
   Awaitable<bool> remove(std::string key, Lease own) override;
   Millis lease_ttl() const override { return options_.lease_ttl; }
@@ -79,7 +76,8 @@ class MemoryRemote : public RemoteLevel {
   void evict_lease(const std::string& key);
   void flush();
   void plant(const std::string& key, std::string bytes);  // as a value, under no lease
-  std::uint64_t calls() const;                            // that came, done or not
+  void plant_foreign(const std::string& key);  // things of another type, in the places of value and lease
+  std::uint64_t calls() const;                 // that came, done or not
 
  private:
   struct Entry {
@@ -88,13 +86,16 @@ class MemoryRemote : public RemoteLevel {
     SteadyTime expires;
     std::string token;  // empty: no lease
     SteadyTime lease_expires;
-    std::vector<std::weak_ptr<Gate>> waiting;  // for its next change
+    bool foreign_value = false, foreign_lease = false;  // see plant_foreign
+    std::vector<std::weak_ptr<Gate>> waiting;           // for its next change
   };
 
   // The way there, with the trouble on it, and back. `looks`: for how many keys it is a look, for the metrics.
   Awaitable<void> arrive(std::size_t looks = 0);
   void leave(std::size_t looks = 0);
+  std::optional<std::string> fault_of(const std::string& key) const;
   void check(const std::string& key) const;
+  static void refuse_foreign(const std::string& key, bool is_foreign);
   Entry* find(const std::string& key);
   void make_room(std::span<const std::string> keys);
   Entry& entry_of(const std::string& key);
@@ -105,6 +106,7 @@ class MemoryRemote : public RemoteLevel {
            std::optional<Millis> ttl);
   std::optional<Hit> hit_of(const Entry& entry) const;
   bool is_leased(const Entry& entry) const;
+  static void clear(Entry& entry);
   static void wake(Entry& entry);
   void purge();
 

@@ -93,13 +93,19 @@ class ReadThrough {
   // The whole pipeline. `ttl`: of the entry, if this call starts its load (a preload for one minute, say); from when
   // the value was loaded, though another node has done that.
   // Throws what the load throws, TimedOut, Unavailable; boost::system::system_error(operation_aborted) when
-  // the waiter is cancelled.
-  boost::asio::awaitable<Found> get(K key, std::optional<Millis> ttl = {});
+  // the waiter is cancelled. Here and below: what a call returns needs neither the cache nor the arguments any more; begun
+  // when the cache has gone, it is as after `stop`.
+  boost::asio::awaitable<Found> get(K key, std::optional<Millis> ttl = {}) {
+    return get_from(core_, std::move(key), ttl);
+  }
 
   // The answers in the keys' order. All that miss are loaded by one call of the bulk loader (per max_bulk);
   // without one, side by side. The membership filter isn't asked: one statement answers for all; so where there is
   // a filter, the absences that are found aren't kept, as it can't vouch for them. Throws if a load fails.
-  boost::asio::awaitable<std::vector<Found>> get_all(std::span<const K> keys, std::optional<Millis> ttl = {});
+  boost::asio::awaitable<std::vector<Found>> get_all(std::span<const K> keys,
+                                                     std::optional<Millis> ttl = {}) {
+    return get_all_from(core_, std::vector<K>(keys.begin(), keys.end()), ttl);
+  }
 
   // A write at both levels, to be begun before the store is touched; see read_through_write.h. It fails for
   // nothing that the remote level does.
@@ -155,17 +161,22 @@ class ReadThrough {
   std::size_t weight() const { return core_->local.weight(); }  // bytes
 
  private:
+  static boost::asio::awaitable<Found> get_from(std::shared_ptr<Core> core, K key, std::optional<Millis> ttl);
+  static boost::asio::awaitable<std::vector<Found>> get_all_from(std::shared_ptr<Core> core,
+                                                                 std::vector<K> keys,
+                                                                 std::optional<Millis> ttl);
+
   std::shared_ptr<Core> core_;
 };
 
 template <class K, class V, class Hash>
-auto ReadThrough<K, V, Hash>::get(K key, std::optional<Millis> ttl) -> boost::asio::awaitable<Found> {
-  const auto core = core_;
+auto ReadThrough<K, V, Hash>::get_from(std::shared_ptr<Core> core, K key, std::optional<Millis> ttl)
+    -> boost::asio::awaitable<Found> {
   if (auto found = core->find(key)) co_return std::move(*found);
   core->metrics.local_miss.add();
   typename Core::Plan plan{.ttl = ttl};
   if (core->options.membership) {
-    const Membership answer = co_await core->ask(key);
+    const Membership answer = co_await Core::ask(core, key);
     if (answer == Membership::absent) {
       core->metrics.filtered.add();
       co_return Found{};
@@ -182,9 +193,9 @@ auto ReadThrough<K, V, Hash>::get(K key, std::optional<Millis> ttl) -> boost::as
 }
 
 template <class K, class V, class Hash>
-auto ReadThrough<K, V, Hash>::get_all(std::span<const K> keys, std::optional<Millis> ttl)
+auto ReadThrough<K, V, Hash>::get_all_from(std::shared_ptr<Core> core, std::vector<K> keys,
+                                           std::optional<Millis> ttl)
     -> boost::asio::awaitable<std::vector<Found>> {
-  const auto core = core_;
   std::vector<Found> answers(keys.size());
   struct Wait {
     std::size_t at;

@@ -20,6 +20,7 @@
 #include "weir/base/random.h"
 #include "weir/cache/bulkhead.h"
 #include "weir/cache/cache_metrics.h"
+#include "weir/cache/filter_question.h"
 #include "weir/cache/key_hash.h"
 #include "weir/cache/lease_table.h"
 #include "weir/cache/load_batcher.h"
@@ -106,8 +107,8 @@ struct ReadThroughCore : std::enable_shared_from_this<ReadThroughCore<K, V, Hash
     try {
       const auto ticket = flights.enter(key);
       if (ticket.leader) launch({ticket.flight, {.refresh = true}});
-    } catch (const std::exception& error) {
-      telemetry::swallowed("refresh of " + options.name, error);
+    } catch (...) {
+      swallowed("refresh of " + options.name, std::current_exception());
     }
   }
 
@@ -177,7 +178,8 @@ struct ReadThroughCore : std::enable_shared_from_this<ReadThroughCore<K, V, Hash
     flights.forget_all();
   }
 
-  Awaitable<Membership> ask(K key);
+  static Awaitable<Membership> ask(Self self, K key);
+  static Awaitable<Membership> ask_filter(Self self, K key);
 
   // The steps of a load; those of many keys are in read_through_bulk.h.
   static Awaitable<std::vector<Value>> load_one(Self self, K key, Plan plan);
@@ -274,13 +276,27 @@ ReadThroughCore<K, V, Hash>::ReadThroughCore(Options given, Load loader, boost::
 }
 
 template <class K, class V, class Hash>
-auto ReadThroughCore<K, V, Hash>::ask(K key) -> Awaitable<Membership> {
+auto ReadThroughCore<K, V, Hash>::ask(Self self, K key) -> Awaitable<Membership> {
   try {
-    co_return co_await options.membership(key);
+    co_return co_await ask_filter(self, std::move(key));
   } catch (...) {
-    metrics.filter_error.add();
+    self->metrics.filter_error.add();
     throw;  // nobody knows: a failure, not an answer
   }
+}
+
+// The filter is asked beside the reader, so that one which hangs, deaf to its cancellation perhaps, holds up nobody for
+// longer than a load may take.
+template <class K, class V, class Hash>
+auto ReadThroughCore<K, V, Hash>::ask_filter(Self self, K key) -> Awaitable<Membership> {
+  if (self->options.membership_at_once) {
+    if (const auto known = self->options.membership_at_once(key)) co_return *known;
+  }
+  const auto question = std::make_shared<FilterQuestion>(co_await boost::asio::this_coro::executor);
+  question->ask([](Self core, K asked) -> Awaitable<Membership> {
+    co_return co_await core->options.membership(asked);
+  }(self, std::move(key)));
+  co_return co_await FilterQuestion::answer(question, self->options.load_timeout);
 }
 
 // Under the key's lease.
@@ -313,13 +329,7 @@ void ReadThroughCore<K, V, Hash>::count_error(const std::exception_ptr& error, b
   metrics.load_error.add();
   if (!refreshed) return;
   metrics.refresh_error.add();
-  try {
-    std::rethrow_exception(error);  // a refresh has nobody who waits to tell
-  } catch (const std::exception& e) {
-    telemetry::swallowed("refresh of " + options.name, e);
-  } catch (...) {
-    telemetry::swallowed("refresh of " + options.name, std::runtime_error("not an exception"));
-  }
+  swallowed("refresh of " + options.name, error);  // a refresh has nobody who waits to tell
 }
 
 // What to do without the remote level: throws, or gives a place, which may be an empty one.

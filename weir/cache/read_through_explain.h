@@ -7,6 +7,7 @@
 #include <chrono>
 #include <exception>
 #include <memory>
+#include <stdexcept>
 #include <utility>
 
 #include "weir/cache/explanation.h"
@@ -24,10 +25,12 @@ template <class Core, class K>
 boost::asio::awaitable<void> explain_filter(std::shared_ptr<Core> core, K key, Explanation& told) {
   if (!core->options.membership) co_return;
   try {
-    told.membership = co_await core->options.membership(key);
+    told.membership = co_await Core::ask_filter(core, std::move(key));
   } catch (const std::exception& error) {
     rethrow_cancellation(error);
     told.membership_error = error.what();
+  } catch (...) {
+    told.membership_error = "what it threw is no std::exception";
   }
 }
 
@@ -51,6 +54,12 @@ boost::asio::awaitable<void> explain_remote(std::shared_ptr<Core> core, K key, E
     } else {
       told.remote = sight.damaged ? Remote::damaged : sight.leased ? Remote::leased : Remote::nothing;
     }
+  } catch (const KeyFault& fault) {
+    told.remote = Remote::unusable;
+    told.remote_error = fault.what();
+  } catch (const std::invalid_argument& unusable) {
+    told.remote = Remote::unusable;
+    told.remote_error = unusable.what();
   } catch (const std::exception& error) {
     rethrow_cancellation(error);
     told.remote = Remote::failed;
@@ -90,6 +99,8 @@ Explanation::Then what_follows(const Explanation& told, const ReadThroughOptions
       return options.remote.lease ? Then::wait_for_other : Then::load_alone;
     case Remote::damaged:
       return told.remote_lease ? Then::load_alone : Then::load;
+    case Remote::unusable:
+      return Then::load_alone;
     case Remote::away:
     case Remote::failed:
       return without_remote(options.remote.on_error);

@@ -42,16 +42,26 @@ class FeedStep {
   FeedStep(const FeedStep&) = delete;
   FeedStep& operator=(const FeedStep&) = delete;
 
+  // A key without a name keeps the others from nothing.
   boost::asio::awaitable<void> tell(std::vector<K> keys) {
+    std::vector<std::string> names;
+    names.reserve(keys.size());
+    for (const K& key : keys) {
+      try {
+        names.push_back(use_.key(key));
+      } catch (...) {
+        metrics_.told_error.add();
+        swallowed("a key for the feed of " + name_, std::current_exception());
+      }
+    }
+    if (names.empty()) co_return;
+    const auto told = static_cast<double>(names.size());
     try {
-      std::vector<std::string> names;
-      names.reserve(keys.size());
-      for (const K& key : keys) names.push_back(use_.key(key));
       co_await use_.feed->tell(name_, std::move(names));
-      metrics_.told_ok.add(static_cast<double>(keys.size()));
-    } catch (const std::exception& error) {
-      metrics_.told_error.add(static_cast<double>(keys.size()));
-      telemetry::swallowed("the feed of " + name_, error);
+      metrics_.told_ok.add(told);
+    } catch (...) {
+      metrics_.told_error.add(told);
+      swallowed("the feed of " + name_, std::current_exception());
     }
   }
 
@@ -66,8 +76,8 @@ class FeedStep {
   std::optional<K> parsed(const std::string& name) const {
     try {
       return use_.parse(name);
-    } catch (const std::exception& error) {
-      telemetry::swallowed("a key in the feed of " + name_, error);
+    } catch (...) {
+      swallowed("a key in the feed of " + name_, std::current_exception());
       return std::nullopt;
     }
   }

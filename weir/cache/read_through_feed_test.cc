@@ -97,6 +97,32 @@ TEST_F(ReadThroughFeed, WithoutNewsTheTtlBoundsTheDamage) {
   EXPECT_EQ(*get(1, 1), "new");
 }
 
+// Whatever the namer throws.
+TEST_F(ReadThroughFeed, AKeyWithoutANameKeepsNoOtherFromBeingTold) {
+  auto given = options();
+  given.remote = {};
+  nodes_.clear();
+  for (int i = 0; i < 2; ++i) {
+    given.feed = FeedUse<int>::of(std::make_shared<MemoryDropFeed>(air_));
+    given.feed.key = [](const int& key) {
+      if (key == 2) throw key;
+      return std::to_string(key);
+    };
+    given.feed.parse = [](std::string_view name) -> std::optional<int> {
+      if (name == "3") throw 3;
+      return name == "1" ? 1 : 2;
+    };
+    nodes_.push_back(std::make_unique<TextCache>(given, store_.load(), io_.get_executor()));
+  }
+  get(1, 1);
+  get(1, 2);
+  EXPECT_TRUE(now(node(0).invalidate_all({2, 3, 1})));
+  EXPECT_FALSE(node(1).find(1));
+  EXPECT_TRUE(node(1).find(2));
+  EXPECT_EQ(metric("weir_cache_told_total", "outcome", "ok"), 2);
+  EXPECT_EQ(metric("weir_cache_told_total", "outcome", "error"), 1);
+}
+
 TEST_F(ReadThroughFeed, KeysThatNobodyCanReadAreLeftAlone) {
   get(1, 1);
   MemoryDropFeed other(air_);

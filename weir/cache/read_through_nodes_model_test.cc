@@ -91,7 +91,7 @@ class WatchedLevel final : public MemoryRemote {
     granted += answer ? 1 : 0;
     co_return answer;
   }
-  Awaitable<void> remove(std::string key) override { return MemoryRemote::remove(std::move(key)); }
+  using MemoryRemote::remove;
   Awaitable<bool> remove(std::string key, Lease own) override {
     if (fault_ == Fault::remove_leaves_the_value) co_return true;
     if (fault_ == Fault::remove_leaves_the_lease) {

@@ -169,6 +169,94 @@ TEST_F(ReadThroughNodes, DamagedAndForeignValuesAreMissesAndAreReplaced) {
   EXPECT_EQ(metric("weir_cache_codec_failures_total", "operation", "decode"), 5);
 }
 
+// A codec is the user's own, and so is what it throws.
+TEST_F(ReadThroughNodes, ACodecMayThrowWhateverItLikes) {
+  auto given = options();
+  given.remote.codec.encode = [](const std::string&) -> std::string { throw 7; };
+  make(given);
+  EXPECT_EQ(*get(0, 1), "one");
+  EXPECT_EQ(now(node(0).get_all(std::vector{2, 3})).size(), 2U);
+  EXPECT_EQ(metric("weir_cache_codec_failures_total", "operation", "encode"), 3);
+  EXPECT_TRUE(node(0).find(1));
+  make(options());
+  get(0, 1);
+  given = options();
+  given.remote.codec.decode = [](std::string_view) -> std::optional<std::string> { throw 7; };
+  make(given);
+  const auto sight = now(node(1).explain(1));
+  EXPECT_EQ(sight.remote, Explanation::Remote::damaged);
+  EXPECT_EQ(*get(1, 1), "one");
+  EXPECT_EQ(metric("weir_cache_codec_failures_total", "operation", "decode"), 1);
+  const double logged =
+      series("weir_swallowed_errors_total{where=\"what the remote level has of " + name() + "\"}");
+  EXPECT_EQ(logged, 1);
+  given.remote.codec.key = [](const int&) -> std::string { throw 7; };
+  make(given);
+  EXPECT_EQ(*get(0, 2), "two");
+  auto write = now(node(0).begin_write(2));
+  EXPECT_FALSE(now(write.invalidate()));
+  EXPECT_FALSE(now(node(0).invalidate_all({2, 3})));
+  EXPECT_EQ(now(node(0).explain(2)).then, Explanation::Then::load_alone);
+  EXPECT_GE(metric("weir_cache_codec_failures_total", "operation", "key"), 4);
+}
+
+// One key of many that the level can't use: the others go on, and nobody takes the level for a dead one.
+TEST_F(ReadThroughNodes, AKeyOfAnotherTypeIsLoadedByEachNodeAndLeavesTheOthersAlone) {
+  level_->plant_foreign("1");
+  for (int times = 0; times < 3; ++times) {
+    make(options());
+    EXPECT_EQ(*get(0, 1), "one");
+    EXPECT_EQ(*get(1, 1), "one");
+    EXPECT_EQ(metric("weir_cache_remote_away"), 0);
+  }
+  EXPECT_EQ(store_.loads, 6);
+  EXPECT_EQ(metric("weir_cache_remote_skipped_total"), 0);
+  EXPECT_EQ(metric("weir_cache_remote_fallbacks_total", "answer", "bulkhead"), 0);
+  EXPECT_EQ(metric("weir_cache_codec_failures_total", "operation", "key"), 6);
+  EXPECT_EQ(*get(0, 2), "two");
+  EXPECT_EQ(*get(1, 2), "two");
+  EXPECT_EQ(store_.loads, 7);  // shared as ever
+  make(options());
+  const auto told = now(node(0).explain(1));
+  EXPECT_EQ(told.remote, Explanation::Remote::unusable);
+  EXPECT_EQ(told.then, Explanation::Then::load_alone);
+  EXPECT_NE(to_string(told).find("remote: of no use for this key: what is under the key 1"),
+            std::string::npos);
+  // A write's drop mends it.
+  {
+    auto write = now(node(0).begin_write(1));
+    EXPECT_TRUE(now(write.invalidate()));
+  }
+  turn(io_);
+  get(0, 1);
+  EXPECT_TRUE(level_knows(1));
+}
+
+TEST_F(ReadThroughNodes, AKeyOfAnotherTypeSpoilsNoBulk) {
+  auto given = options();
+  given.bulk_load = store_.bulk_load();
+  given.soft_ttl = 10s;
+  make(given);
+  level_->plant_foreign("2");
+  const auto all = now(node(0).get_all(std::vector{1, 2, 3}));
+  ASSERT_EQ(all.size(), 3U);
+  EXPECT_EQ(*all[1], "two");
+  EXPECT_EQ(store_.bulk_loads, 1);
+  EXPECT_TRUE(level_knows(1) && level_knows(3));
+  EXPECT_TRUE(node(0).find(2));  // here, at least
+  EXPECT_EQ(metric("weir_cache_remote_away"), 0);
+  // A refresh finds no lease there, and has the new value for itself.
+  store_.rows[2] = "new";
+  pass(10s);
+  node(0).find(2);
+  turn(io_);
+  EXPECT_EQ(**node(0).find(2), "new");
+  EXPECT_EQ(metric("weir_cache_remote_away"), 0);
+  EXPECT_TRUE(now(node(0).invalidate_all({1, 2, 3})));
+  get(1, 2);
+  EXPECT_TRUE(level_knows(2));
+}
+
 TEST_F(ReadThroughNodes, ACodecThatThrowsOrRefusesFailsNoRead) {
   auto given = options();
   given.remote.codec.encode = [](const std::string&) -> std::string { throw std::runtime_error("no"); };

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+
 #include <cstdlib>
 #include <new>
 
@@ -233,6 +236,134 @@ TEST_F(ReadThroughTest, TheFilterSparesTheStore) {
   store_.failing = true;
   EXPECT_THROW(get(6000), Unavailable);
   EXPECT_EQ(lookups("filter", "error"), 1);
+}
+
+TEST_F(ReadThroughTest, WhatTheFilterTellsAtOnceIsNotAskedFor) {
+  auto given = options();
+  int asked = 0;
+  given.membership = [&](const int&) -> asio::awaitable<Membership> {
+    ++asked;
+    co_return Membership::absent;
+  };
+  given.membership_at_once = [](const int& key) -> std::optional<Membership> {
+    if (key == 7) throw Unavailable("nobody knows");
+    if (key < 3) return key == 1 ? Membership::unknown : Membership::fresh;
+    return key == 3 ? std::nullopt : std::optional(Membership::absent);
+  };
+  make(given);
+  EXPECT_TRUE(get(1));
+  EXPECT_TRUE(get(2));
+  EXPECT_FALSE(get(4));
+  EXPECT_EQ(asked, 0);
+  EXPECT_FALSE(get(3));
+  EXPECT_EQ(asked, 1);
+  EXPECT_EQ(lookups("filter", "filtered"), 2);
+  EXPECT_THROW(get(7), Unavailable);
+  EXPECT_EQ(lookups("filter", "error"), 1);
+}
+
+// Whether or not the filter can be cancelled.
+TEST_F(ReadThroughTest, AFilterThatHangsEndsInTimedOut) {
+  for (const bool deaf : {false, true}) {
+    auto given = options();
+    given.load_timeout = 20ms;
+    const auto never = std::make_shared<Gate>();
+    int ended = 0;
+    given.membership = [&ended, never, deaf](const int& key) -> asio::awaitable<Membership> {
+      if (key == 7) throw 7;
+      if (deaf) co_await asio::this_coro::reset_cancellation_state(asio::disable_cancellation());
+      try {
+        co_await never->wait();
+      } catch (const boost::system::system_error&) {
+        ++ended;
+        throw;
+      }
+      co_return Membership::unknown;
+    };
+    make(given);
+    EXPECT_THROW(get(1), TimedOut);
+    turn(io_);
+    EXPECT_EQ(ended, deaf ? 0 : 1);
+    EXPECT_EQ(store_.loads, 0);
+    EXPECT_EQ(lookups("filter", "error"), deaf ? 3 : 1);
+    auto told = start_on(io_.get_executor(), cache_->explain(1));
+    EXPECT_EQ(finish(io_, told).membership_error, "the membership filter took too long");
+    EXPECT_THROW(get(7), int);
+    told = start_on(io_.get_executor(), cache_->explain(7));
+    EXPECT_FALSE(finish(io_, told).membership_error.empty());
+    cache_.reset();
+    never->open([] {});
+    turn(io_);
+  }
+}
+
+TEST_F(ReadThroughTest, WhoWaitsForTheFilterCanBeCancelled) {
+  auto given = options();
+  bool filter_ended = false;
+  given.membership = [&](const int&) -> asio::awaitable<Membership> {
+    try {
+      co_await pause(1h);
+    } catch (const boost::system::system_error&) {
+      filter_ended = true;
+      throw;
+    }
+    co_return Membership::unknown;
+  };
+  make(given);
+  asio::cancellation_signal cancel;
+  std::exception_ptr error;
+  asio::co_spawn(io_, cache_->get(1),
+                 asio::bind_cancellation_slot(
+                     cancel.slot(), [&](std::exception_ptr e, const TextCache::Found&) { error = e; }));
+  turn(io_);
+  cancel.emit(asio::cancellation_type::terminal);
+  turn(io_);
+  ASSERT_TRUE(error);
+  EXPECT_THROW(std::rethrow_exception(error), boost::system::system_error);
+  EXPECT_TRUE(filter_ended);
+}
+
+// What a call returns stands by itself: it may be dropped, and begun after the cache and its arguments have gone.
+TEST_F(ReadThroughTest, WhatIsNotBegunNeedsNothing) {
+  using Texts = ReadThrough<std::string, std::string>;
+  std::optional<Texts> texts;
+  texts.emplace(
+      Texts::Options{.name = "not_begun"},
+      [](std::string key) -> asio::awaitable<std::optional<std::string>> { co_return key + "!"; },
+      io_.get_executor());
+  const std::string long_key = "a key that is too long to lie in its string";
+  {
+    auto dropped = texts->get(long_key);
+    auto dropped_too = texts->get_all(std::vector{long_key});
+    auto write = texts->begin_write(long_key);
+    auto explained = texts->explain(long_key);
+  }
+  auto keys = std::make_unique<std::vector<std::string>>(2, long_key);
+  auto all = texts->get_all(*keys);
+  auto one = texts->get(keys->front());
+  keys.reset();
+  auto loaded = start_on(io_.get_executor(), std::move(all));
+  EXPECT_EQ(*finish(io_, loaded).at(1), long_key + "!");
+  auto found = start_on(io_.get_executor(), std::move(one));
+  EXPECT_EQ(*finish(io_, found), long_key + "!");
+
+  auto late = texts->get("another");
+  auto known = texts->get(long_key);
+  auto late_too = texts->get_all(std::vector<std::string>{"another"});
+  auto begun = texts->begin_write(long_key);
+  auto write = start_on(io_.get_executor(), std::move(begun));
+  std::optional writing = finish(io_, write);
+  auto invalidation = writing->invalidate();
+  writing.reset();
+  texts.reset();
+  auto refused = start_on(io_.get_executor(), std::move(late));
+  EXPECT_THROW(finish(io_, refused), Unavailable);
+  auto served = start_on(io_.get_executor(), std::move(known));
+  EXPECT_THROW(finish(io_, served), Unavailable);  // the write has dropped it
+  auto refused_too = start_on(io_.get_executor(), std::move(late_too));
+  EXPECT_THROW(finish(io_, refused_too), Unavailable);
+  auto invalidated = start_on(io_.get_executor(), std::move(invalidation));
+  EXPECT_TRUE(finish(io_, invalidated));
 }
 
 TEST_F(ReadThroughTest, WhoComesFromTheFilterAfterTheFillLoadsNothing) {

@@ -142,14 +142,7 @@ class CacheWrite {
   // After the store's commit: drops the key at the remote level, then here, and cancels all other leases of it.
   // True when both are known to have dropped it; false: the remote level couldn't be told, see above. Once begun
   // it is done although the caller is cancelled (operation_aborted). Again: the same answer.
-  boost::asio::awaitable<bool> invalidate() {
-    const auto state = state_;
-    if (!state || state->abandoned) throw std::logic_error("no write was begun");
-    if (!state->outcome) state->drop();
-    const auto outcome = state->outcome;
-    co_await outcome->ended->wait();
-    co_return outcome->done;
-  }
+  boost::asio::awaitable<bool> invalidate() { return invalidate(state_); }
 
   // Instead of `invalidate`, when the store is known to be as it was (the row isn't the caller's, say): what is
   // cached stays, the leases are given back.
@@ -160,24 +153,9 @@ class CacheWrite {
 
   // After `invalidate`, once: puts what was written into both levels; null: the row was removed. False: refused,
   // because another write came between, the level gave no lease, or the value is too heavy; then the next reader
-  // loads. Throws
-  // std::logic_error before `invalidate` has ended.
+  // loads. Throws std::logic_error before `invalidate` has ended.
   boost::asio::awaitable<bool> publish(Value value, std::optional<Millis> ttl = {}) {
-    const auto state = state_;
-    const auto outcome = state ? state->outcome : nullptr;
-    if (!outcome || !state->dropped) throw std::logic_error("a write publishes before it has invalidated");
-    Core& core = *state->core;
-    if (auto lease = std::exchange(state->remote, std::nullopt)) {
-      if (outcome->done && !outcome->still_ours) co_return false;  // another write came between
-      // Also when the drop has failed: under a lease that is still good this replaces what stayed there.
-      std::vector<typename Core::Remote::Offer> offers;
-      offers.push_back({state->key, std::move(*lease), value, ttl});
-      const auto ends = co_await core.remote->share(std::move(offers), Duration(0));
-      if (ends.front() == Core::Remote::Shared::refused) co_return false;
-    } else if (core.remote) {
-      co_return false;  // without a lease there, nobody knows whether another write came between
-    }
-    co_return core.fill(state->key, std::exchange(state->local, {}), std::move(value), {.ttl = ttl});
+    return publish(state_, std::move(value), ttl);
   }
 
  private:
@@ -204,6 +182,32 @@ class CacheWrite {
     std::atomic<bool> dropped{false};
     bool abandoned = false;
   };
+
+  static boost::asio::awaitable<bool> invalidate(std::shared_ptr<State> state) {
+    if (!state || state->abandoned) throw std::logic_error("no write was begun");
+    if (!state->outcome) state->drop();
+    const auto outcome = state->outcome;
+    co_await outcome->ended->wait();
+    co_return outcome->done;
+  }
+
+  static boost::asio::awaitable<bool> publish(std::shared_ptr<State> state, Value value,
+                                              std::optional<Millis> ttl) {
+    const auto outcome = state ? state->outcome : nullptr;
+    if (!outcome || !state->dropped) throw std::logic_error("a write publishes before it has invalidated");
+    Core& core = *state->core;
+    if (auto lease = std::exchange(state->remote, std::nullopt)) {
+      if (outcome->done && !outcome->still_ours) co_return false;  // another write came between
+      // Also when the drop has failed: under a lease that is still good this replaces what stayed there.
+      std::vector<typename Core::Remote::Offer> offers;
+      offers.push_back({state->key, std::move(*lease), value, ttl});
+      const auto ends = co_await core.remote->share(std::move(offers), Duration(0));
+      if (ends.front() == Core::Remote::Shared::refused) co_return false;
+    } else if (core.remote) {
+      co_return false;  // without a lease there, nobody knows whether another write came between
+    }
+    co_return core.fill(state->key, std::exchange(state->local, {}), std::move(value), {.ttl = ttl});
+  }
 
   explicit CacheWrite(std::shared_ptr<State> state) : state_(std::move(state)) {}
   std::shared_ptr<State> state_;

@@ -2,7 +2,8 @@
 //
 // What it promises is said in remote_level.h. A lease that ran out, was evicted or flushed is void: whatever
 // Redis forgets, it forgets to the safe side. TTLs are jittered, and never under a millisecond. Failures are the
-// client's exceptions (weir/redis/error.h).
+// client's exceptions (weir/redis/error.h); of one key's type (WRONGTYPE) a KeyFault with the name in it, for
+// `lease`, `release` and whatever reads. Writes (`put`, `take_over`, `remove`) replace or remove what is of another type.
 //
 // A Redis that keeps old snapshots may bring leases and values back from before a write; run it without
 // persistence, or let the TTL bound the damage. The same goes for a write whose `remove` failed.
@@ -28,6 +29,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "weir/cache/remote_level.h"
@@ -61,8 +63,11 @@ class RemoteCache final : public RemoteLevel {
   RemoteCache(redis::Client& client, Options options);
 
   Awaitable<std::optional<Hit>> get(std::string key) override;
-  // The same for many, in the keys' order.
-  Awaitable<std::vector<std::optional<Hit>>> get_many(std::vector<std::string> keys);
+  // The same for many, in the keys' order: what is there, Unknown, or why that key can't be told of. Each value and
+  // what is left of its TTL are of one moment.
+  struct Unknown {};
+  using Look = std::variant<Unknown, Hit, KeyFault>;
+  Awaitable<std::vector<Look>> get_many(std::vector<std::string> keys);
   Awaitable<Sight> peek(std::string key) override;
 
   // What is there, or the lease to load it, or who else has that.
@@ -74,9 +79,6 @@ class RemoteCache final : public RemoteLevel {
   Awaitable<std::optional<Lease>> lease(std::string key) override;
   Awaitable<Lease> take_over(std::string key) override;
 
-  Awaitable<bool> fill(std::string key, Lease lease, std::string value,
-                       std::optional<Millis> ttl = {}) override;
-  Awaitable<bool> fill_absent(std::string key, Lease lease, std::optional<Millis> ttl = {}) override;
   Awaitable<std::vector<bool>> fill_many(std::vector<Fill> fills) override;
   Awaitable<void> release(std::string key, Lease lease) override;
 
@@ -86,7 +88,7 @@ class RemoteCache final : public RemoteLevel {
   Awaitable<void> put_absent(std::string key, std::optional<Millis> ttl = {});
 
   // Repeated by the client when its connection breaks.
-  Awaitable<void> remove(std::string key) override;
+  using RemoteLevel::remove;
   Awaitable<void> remove_many(std::vector<std::string> keys) override;
   Awaitable<bool> remove(std::string key, Lease own) override;
 
@@ -98,10 +100,17 @@ class RemoteCache final : public RemoteLevel {
   std::string lease_name(std::string_view key) const;
 
  private:
+  std::optional<std::string> fault_of(std::string_view key) const;
+  void check(std::string_view key) const;
+  Awaitable<redis::Reply> run(const redis::Script& script, std::string key, std::vector<std::string> names,
+                              std::vector<std::string> arguments);
+  void throw_if_failed(const redis::Reply& reply, std::string_view what, std::string_view key) const;
+  std::optional<KeyFault> key_fault(const redis::Reply& reply, std::string_view what,
+                                    std::string_view key) const;
+  Awaitable<std::vector<Look>> look_at(std::vector<std::string> names);
   Awaitable<std::vector<Answer>> ask(std::vector<std::string> keys);
   std::string encoded(std::optional<std::string> value) const;
   std::string ttl_text(bool absent, std::optional<Millis> asked) const;
-  Awaitable<bool> fill_encoded(std::string key, Lease lease, std::string bytes, std::string ttl);
   Awaitable<void> put_encoded(std::string key, std::string bytes, std::string ttl);
 
   redis::Client& client_;

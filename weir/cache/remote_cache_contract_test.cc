@@ -11,13 +11,20 @@ using namespace std::chrono_literals;
 struct InRedis {
   std::shared_ptr<RemoteLevel> make(ContractOptions options) {
     client.run(connection.execute(redis::Command("FLUSHALL")));
-    return std::make_shared<RemoteCache>(connection,
-                                         RemoteCacheOptions{.name = "contract",
-                                                            .ttl = options.ttl,
-                                                            .lease_ttl = options.lease_ttl,
-                                                            .timeout = 10s,
-                                                            .max_value_bytes = options.max_value_bytes});
+    return level = std::make_shared<RemoteCache>(
+               connection, RemoteCacheOptions{.name = "contract",
+                                              .ttl = options.ttl,
+                                              .lease_ttl = options.lease_ttl,
+                                              .timeout = 10s,
+                                              .max_value_bytes = options.max_value_bytes});
   }
+  void plant_foreign(const std::string& key) {
+    for (const auto& name : {level->value_name(key), level->lease_name(key)}) {
+      client.run(connection.execute(redis::Command("DEL", name)));
+      client.run(connection.execute(redis::Command("LPUSH", name, "x")));
+    }
+  }
+  std::shared_ptr<RemoteCache> level;
   IoThreads client{1};
   redis::Client connection{client.executor(), {.address = server().address(), .timeout = 10s}};
   static redis::TestServer& server() {

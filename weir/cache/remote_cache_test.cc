@@ -56,14 +56,52 @@ TEST_F(RemoteCacheTest, ValueAbsenceAndNothingAreThreeAnswers) {
 TEST_F(RemoteCacheTest, ManyAnswersComeInTheKeysOrder) {
   loop.run(cache.put("a", "1"));
   loop.run(cache.put_absent("c"));
-  const auto hits = loop.run(cache.get_many({"a", "b", "c", "a"}));
-  ASSERT_EQ(hits.size(), 4U);
-  EXPECT_EQ(hits[0]->value, "1");
-  EXPECT_FALSE(hits[1]);
-  ASSERT_TRUE(hits[2]);
-  EXPECT_FALSE(hits[2]->value);
-  EXPECT_EQ(hits[3]->value, "1");
+  redis(Command("LPUSH", cache.value_name("d"), "x"));
+  const auto looks = loop.run(cache.get_many({"a", "b", "c", "a", "d", "", std::string(513, 'k')}));
+  ASSERT_EQ(looks.size(), 7U);
+  EXPECT_EQ(std::get<Hit>(looks[0]).value, "1");
+  EXPECT_TRUE(std::holds_alternative<RemoteCache::Unknown>(looks[1]));
+  EXPECT_FALSE(std::get<Hit>(looks[2]).value);
+  EXPECT_EQ(std::get<Hit>(looks[3]).value, "1");
+  const std::string fault = std::get<KeyFault>(looks[4]).what();
+  EXPECT_NE(fault.find(cache.value_name("d")), std::string::npos) << fault;
+  EXPECT_TRUE(std::holds_alternative<KeyFault>(looks[5]));
+  EXPECT_TRUE(std::holds_alternative<KeyFault>(looks[6]));
   EXPECT_TRUE(loop.run(cache.get_many({})).empty());
+  EXPECT_TRUE(std::holds_alternative<KeyFault>(loop.run(cache.get_many({""})).front()));
+}
+
+// A value that is kept for a second by one writer and for an hour by the next must not be told with the other's time.
+TEST_F(RemoteCacheTest, ValueAndTtlAreOfOneMoment) {
+  std::atomic<bool> stop{false};
+  IoThreads writing(1);
+  redis::Client writer(writing.executor(), {.address = server().address(), .timeout = 5s});
+  const auto write = [&]() -> asio::awaitable<void> {
+    while (!stop) {
+      std::vector<Command> both;
+      both.emplace_back("SET", cache.value_name("a"), "Vshort", "PX", 60'000);
+      both.emplace_back("SET", cache.value_name("a"), "Vlong", "PX", 3'600'000);
+      co_await writer.pipeline(std::move(both));
+    }
+  };
+  auto writes = writing.start(write());
+  int seen = 0, torn = 0;
+  const auto give_up = std::chrono::steady_clock::now() + 10s;
+  // Other keys between the two make the pipeline long, so that they were often torn apart.
+  std::vector<std::string> keys;
+  for (int i = 0; i < 1'000; ++i) keys.push_back("other" + std::to_string(i));
+  keys.emplace_back("a");
+  while (seen < 200 && std::chrono::steady_clock::now() < give_up) {
+    const auto looks = loop.run(cache.get_many(keys));
+    const auto* hit = std::get_if<Hit>(&looks.back());
+    if (hit == nullptr) continue;
+    ++seen;
+    torn += (hit->value == "short") != (hit->left <= 60s) ? 1 : 0;
+  }
+  stop = true;
+  writes.get();
+  EXPECT_GT(seen, 0);
+  EXPECT_EQ(torn, 0);
 }
 
 TEST_F(RemoteCacheTest, EverythingHasATtlOfItsOwn) {
@@ -240,11 +278,41 @@ TEST_F(RemoteCacheTest, DamagedValuesAreNothing) {
     EXPECT_TRUE(loop.run(cache.fill("a", lease_of("a"), "good"))) << bytes;
     EXPECT_TRUE(holds("a", "good"));
   }
-  redis(Command("DEL", cache.value_name("a")));
-  redis(Command("LPUSH", cache.value_name("a"), "x"));
-  EXPECT_FALSE(get("a"));                                         // MGET's answer for what isn't a text
-  EXPECT_TRUE(loop.run(cache.fill("a", lease_of("a"), "good")));  // of another type: replaced too
-  EXPECT_TRUE(holds("a", "good"));
+}
+
+// What the contract tells of both at once, told apart: a value, or a lease, of another type.
+TEST_F(RemoteCacheTest, ValueOrLeaseOfAnotherType) {
+  const auto foreign = [&](const std::string& key, bool value) {
+    redis(Command("DEL", cache.value_name(key), cache.lease_name(key)));
+    redis(Command("SADD", value ? cache.value_name(key) : cache.lease_name(key), "x"));
+  };
+  for (const bool value : {true, false}) {
+    foreign("a", value);
+    EXPECT_THROW(loop.run(cache.get_or_lease("a")), KeyFault);
+    EXPECT_THROW(loop.run(cache.peek("a")), KeyFault);
+    loop.run(cache.put("a", "put"));
+    EXPECT_TRUE(holds("a", "put"));
+    EXPECT_TRUE(loop.run(cache.lease("a")));
+    foreign("a", value);
+    loop.run(cache.put_absent("a"));
+    EXPECT_FALSE(get("a")->value);
+    foreign("a", value);
+    loop.run(cache.put("a", std::string(2 << 20, 'x')));  // too heavy: removed
+    EXPECT_TRUE(loop.run(cache.fill("a", lease_of("a"), "1")));
+    foreign("a", value);
+    EXPECT_FALSE(loop.run(cache.remove("a", Lease{"guessed"})));
+    EXPECT_TRUE(loop.run(cache.fill("a", lease_of("a"), "1")));
+  }
+  foreign("a", true);
+  EXPECT_THROW(get("a"), KeyFault);
+  const auto refresh = loop.run(cache.lease("a"));
+  EXPECT_TRUE(loop.run(cache.fill("a", *refresh, "mended")));
+  EXPECT_TRUE(holds("a", "mended"));
+  foreign("a", false);
+  EXPECT_FALSE(get("a"));
+  EXPECT_THROW(loop.run(cache.lease("a")), KeyFault);  // it may never run out: nobody's turn would come
+  EXPECT_THROW(loop.run(cache.release("a", Lease{"guessed"})), KeyFault);
+  EXPECT_FALSE(loop.run(cache.fill("a", Lease{"guessed"}, "x")));
 }
 
 TEST_F(RemoteCacheTest, ScriptsComeBackAfterAFlush) {
@@ -309,6 +377,7 @@ TEST_F(RemoteCacheTest, FailureIsNeitherMissNorAbsence) {
 TEST_F(RemoteCacheTest, FullServerKeepsNothingOld) {
   loop.run(cache.put("a", "old"));
   const Lease lease = *loop.run(cache.lease("a"));
+  redis(Command("LPUSH", cache.value_name("list"), "x"));
   redis(Command("CONFIG", "SET", "maxmemory", 1));
   const auto kind_of = [&](auto call) {
     try {
@@ -319,7 +388,12 @@ TEST_F(RemoteCacheTest, FullServerKeepsNothingOld) {
     return redis::ErrorKind::other;
   };
   EXPECT_EQ(kind_of(cache.fill("a", lease, "x")), redis::ErrorKind::out_of_memory);
-  EXPECT_TRUE(holds("a", "old"));
+  EXPECT_TRUE(holds("a", "old"));  // it can be read, and told apart from what isn't a text
+  const auto looks = loop.run(cache.get_many({"list", "a", "none"}));
+  EXPECT_TRUE(std::holds_alternative<KeyFault>(looks[0]));
+  EXPECT_EQ(std::get<Hit>(looks[1]).value, "old");
+  EXPECT_TRUE(std::holds_alternative<RemoteCache::Unknown>(looks[2]));
+  EXPECT_EQ(loop.run(cache.peek("a")).hit->value, "old");
   EXPECT_EQ(redis(Command("EXISTS", cache.lease_name("a"))).integer(), 0);  // given back
   EXPECT_EQ(kind_of(cache.put("a", "new")), redis::ErrorKind::out_of_memory);
   EXPECT_FALSE(get("a"));

@@ -1,6 +1,7 @@
 // The contract of RemoteLevel as a suite that every implementation passes: see remote_level.h.
 //
-// An adapter has `std::shared_ptr<RemoteLevel> make(ContractOptions)`: a new, empty level.
+// An adapter has `std::shared_ptr<RemoteLevel> make(ContractOptions)`: a new, empty level; and `plant_foreign(key)`,
+// which puts things of another type where the key's value and lease would be.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -218,6 +219,78 @@ TYPED_TEST_P(RemoteLevelContract, KeysHaveALength) {
   EXPECT_FALSE(this->knows(std::string(512, 'k')));
 }
 
+TYPED_TEST_P(RemoteLevelContract, AKeyThatCantBeUsedSpoilsNothingForTheOthers) {
+  const std::string endless(513, 'k');
+  this->put("a", "1");
+  auto answers = this->run(this->level->get_or_lease_many({"", "a", endless, "b"}));
+  ASSERT_EQ(answers.size(), 4U);
+  EXPECT_TRUE(std::holds_alternative<KeyFault>(answers[0]));
+  EXPECT_EQ(std::get<RemoteLevel::Hit>(answers[1]).value, "1");
+  EXPECT_TRUE(std::holds_alternative<KeyFault>(answers[2]));
+  const auto lease = std::get<RemoteLevel::Lease>(answers[3]);
+  std::vector<RemoteLevel::Fill> fills;
+  for (const auto& key : {std::string(), std::string("b"), endless}) fills.push_back({key, lease, "2"});
+  EXPECT_EQ(this->run(this->level->fill_many(std::move(fills))), (std::vector<bool>{false, true, false}));
+  EXPECT_TRUE(this->holds("b", "2"));
+  EXPECT_FALSE(this->run(this->level->fill(endless, lease, "2")));
+  EXPECT_THROW(this->run(this->level->remove_many({"a", "", endless, "b"})), std::invalid_argument);
+  EXPECT_FALSE(this->knows("a") || this->knows("b"));
+}
+
+TYPED_TEST_P(RemoteLevelContract, WhatIsOfAnotherTypeIsAFaultOfItsKeyAlone) {
+  this->put("a", "1");
+  this->adapter.plant_foreign("bad");
+  const auto faults = [&](auto call) {
+    try {
+      this->run(std::move(call));
+    } catch (const KeyFault& fault) {
+      return std::string(fault.what()).find("bad") != std::string::npos;
+    }
+    return false;
+  };
+  EXPECT_TRUE(faults(this->level->get("bad")));
+  EXPECT_TRUE(faults(this->level->peek("bad")));
+  EXPECT_TRUE(faults(this->level->get_or_wait("bad", std::chrono::milliseconds(0))));
+  EXPECT_TRUE(faults(this->level->get_or_wait("bad", std::chrono::seconds(15))));  // nobody's turn: no wait
+  EXPECT_TRUE(faults(this->level->lease("bad")));
+  EXPECT_TRUE(faults(this->level->release("bad", {"guessed"})));
+  auto answers = this->run(this->level->get_or_lease_many({"bad", "a", "b"}));
+  ASSERT_TRUE(std::holds_alternative<KeyFault>(answers[0]));
+  EXPECT_NE(std::string(std::get<KeyFault>(answers[0]).what()).find("bad"), std::string::npos);
+  EXPECT_EQ(std::get<RemoteLevel::Hit>(answers[1]).value, "1");
+  std::vector<RemoteLevel::Fill> fills;
+  fills.push_back({"bad", RemoteLevel::Lease{"guessed"}, "2"});
+  fills.push_back({"b", std::get<RemoteLevel::Lease>(answers[2]), "2"});
+  EXPECT_EQ(this->run(this->level->fill_many(std::move(fills))), (std::vector<bool>{false, true}));
+  EXPECT_TRUE(faults(this->level->get("bad")));  // it is as it was
+}
+
+TYPED_TEST_P(RemoteLevelContract, WritesMendWhatIsOfAnotherType) {
+  const auto is_free = [&](const std::string& key) {
+    const bool free = !this->knows(key) && std::holds_alternative<RemoteLevel::Lease>(this->ask(key));
+    this->run(this->level->remove(key));
+    return free;
+  };
+  this->adapter.plant_foreign("a");
+  this->run(this->level->remove("a"));
+  EXPECT_TRUE(is_free("a"));
+  this->adapter.plant_foreign("a");
+  this->run(this->level->remove_many({"b", "a"}));
+  EXPECT_TRUE(is_free("a"));
+  this->adapter.plant_foreign("a");
+  EXPECT_FALSE(this->run(this->level->remove("a", RemoteLevel::Lease{"guessed"})));
+  EXPECT_TRUE(is_free("a"));
+  // A writer who publishes ahead.
+  this->adapter.plant_foreign("a");
+  const auto writer = this->run(this->level->take_over("a"));
+  EXPECT_TRUE(this->run(this->level->remove("a", writer)));
+  EXPECT_TRUE(this->run(this->level->fill("a", writer, "1")));
+  EXPECT_TRUE(this->holds("a", "1"));
+  this->adapter.plant_foreign("a");
+  EXPECT_TRUE(this->put("a", "2"));  // under a lease that is good
+  EXPECT_TRUE(this->holds("a", "2"));
+}
+
 TYPED_TEST_P(RemoteLevelContract, ACrowdLoadsOnce) {
   std::atomic<int> loads{0};
   const auto read = [&]() -> boost::asio::awaitable<std::string> {
@@ -241,6 +314,8 @@ REGISTER_TYPED_TEST_SUITE_P(RemoteLevelContract, ValueAbsenceAndNothingAreThreeA
                             AWriterPublishesAheadUnlessAnotherWrote,
                             AReleasedLeaseIsFreeAndOnlyItsHolderReleasesIt, ManyAtOnceKeepTheirOrder,
                             WhoIsHeldUpWaitsForTheValueOrForItsTurn, EverythingRunsOut, APeekChangesNothing,
-                            KeysHaveALength, ACrowdLoadsOnce);
+                            KeysHaveALength, AKeyThatCantBeUsedSpoilsNothingForTheOthers,
+                            WhatIsOfAnotherTypeIsAFaultOfItsKeyAlone, WritesMendWhatIsOfAnotherType,
+                            ACrowdLoadsOnce);
 
 }  // namespace weir::cache

@@ -1,5 +1,6 @@
 // RemoteStep: what a ReadThrough asks of the level that nodes share, and what it tells it, in values instead of
-// bytes. Failures of the level end here: they are answers ("away"), counted, and the breaker's business.
+// bytes. Failures of the level end here: they are answers ("away"), counted, and the breaker's business. So do those of
+// one key, which aren't the breaker's ("unusable"), and whatever a codec throws.
 //
 // Used by ReadThrough's core, which outlives every call. Thread-safe.
 #pragma once
@@ -38,7 +39,7 @@ class RemoteStep {
     ours,      // to load and to share, under the lease
     held,      // another node loads, and the patience has ended
     away,      // it has failed, or wasn't asked because it is known to
-    unusable,  // the key can't be used there, or what a bulk has found under it: load, and share nothing
+    unusable,  // the key can't be used there, or what is under it: load, and share nothing
   };
   struct Answer {
     Turn turn = Turn::away;
@@ -126,6 +127,7 @@ class RemoteStep {
       co_return answers;
     }
     for (std::size_t i = 0; i < at.size(); ++i) {
+      if (const auto* fault = std::get_if<KeyFault>(&(*tried.answer)[i])) note_key(*fault);
       auto known = understood(names[i], std::move((*tried.answer)[i]));
       answers[at[i]] = known ? std::move(*known) : Answer{.turn = Turn::unusable};
     }
@@ -194,19 +196,29 @@ class RemoteStep {
     co_return done&& usable == keys.size();
   }
 
-  // For people: nothing is counted or changed, and the breaker isn't told. Throws what the level throws.
+  // For people: nothing is counted or changed, and the breaker isn't told. Throws what the level throws, and KeyFault
+  // when the codec has no name for the key.
   struct Sight {
     std::optional<Answer> known;
     bool damaged = false;  // there is something, and it is no value of ours
     std::optional<Millis> leased;
   };
   Awaitable<Sight> peek(K key) {
-    const std::string name = use_.codec.key(key);
+    std::string name;
+    try {
+      name = use_.codec.key(key);
+    } catch (...) {
+      throw KeyFault("the codec has no name for the key");
+    }
     auto seen = co_await level_.peek(name);
     Sight sight;
     sight.leased = seen.leased;
     if (seen.hit) {
-      sight.known = read(name, std::move(*seen.hit));
+      try {
+        sight.known = read(name, std::move(*seen.hit));
+      } catch (...) {
+        sight.known.reset();  // as when it is read
+      }
       sight.damaged = !sight.known;
     }
     co_return sight;
@@ -238,10 +250,12 @@ class RemoteStep {
     try {
       tried.answer = co_await std::move(call);
       breaker_.succeeded();
-    } catch (const std::invalid_argument& error) {
+    } catch (const std::invalid_argument& unusable) {
       tried.usable = false;
-      metrics_.key_failed.add();
-      telemetry::swallowed("a key of " + name_, error);
+      note_key(unusable);
+    } catch (const KeyFault& fault) {
+      tried.usable = false;
+      note_key(fault);
     } catch (const boost::system::system_error& error) {
       if (error.code() == boost::asio::error::operation_aborted) throw;  // the load's own end, not a failure
       fail(error);
@@ -252,6 +266,10 @@ class RemoteStep {
   }
   void fail(const std::exception& error) {
     if (breaker_.failed()) telemetry::swallowed("the remote level of " + name_, error);
+  }
+  void note_key(const std::exception& why) {
+    metrics_.key_failed.add();
+    telemetry::swallowed("a key of " + name_, why);
   }
   static Answer failed(bool usable) { return {.turn = usable ? Turn::away : Turn::unusable}; }
 
@@ -270,19 +288,20 @@ class RemoteStep {
   std::optional<std::string> name_of(const K& key) {
     try {
       return use_.codec.key(key);
-    } catch (const std::exception& error) {
+    } catch (...) {
       metrics_.key_failed.add();
-      telemetry::swallowed("a key of " + name_, error);
+      swallowed("a key of " + name_, std::current_exception());
       return std::nullopt;
     }
   }
 
-  // Nothing: what is there is damaged.
+  // Nothing: what is there is damaged, or can't be used.
   std::optional<Answer> understood(const std::string& name, RemoteLevel::Answer answer) {
     if (auto* hit = std::get_if<RemoteLevel::Hit>(&answer)) return decoded(name, std::move(*hit));
     if (auto* lease = std::get_if<RemoteLevel::Lease>(&answer))
       return Answer{.turn = Turn::ours, .lease = std::move(*lease)};
-    return Answer{.turn = Turn::held};
+    if (std::holds_alternative<RemoteLevel::Held>(answer)) return Answer{.turn = Turn::held};
+    return std::nullopt;
   }
   Awaitable<Answer> lease_of(std::string name) {
     auto tried = co_await attempt(level_.lease(std::move(name)));
@@ -292,25 +311,27 @@ class RemoteStep {
   }
 
   std::optional<Answer> decoded(const std::string& name, RemoteLevel::Hit hit) {
-    auto known = read(name, std::move(hit));
+    std::optional<Answer> known;
+    try {
+      known = read(name, std::move(hit));
+    } catch (...) {
+      swallowed("what the remote level has of " + name_, std::current_exception());
+    }
     if (!known) metrics_.decode_failed.add();
     return known;
   }
+  // Throws what the codec throws.
   std::optional<Answer> read(const std::string& name, RemoteLevel::Hit hit) const {
     Answer known{.turn = Turn::known, .left = hit.left};
     if (!hit.value) return known;
-    try {
-      const auto unsealed = unseal(name_, name, *hit.value);
-      auto value = unsealed ? use_.codec.decode(unsealed->value) : std::nullopt;
-      if (!value) return std::nullopt;
-      known.value = std::make_shared<const V>(std::move(*value));
-      // Clocks of nodes differ a little; the age only decides when to refresh.
-      known.age = std::max<Duration>(Duration(0), clock_.now() - unsealed->origin.loaded_at);
-      known.took = unsealed->origin.took;
-      return known;
-    } catch (const std::exception&) {
-      return std::nullopt;
-    }
+    const auto unsealed = unseal(name_, name, *hit.value);
+    auto value = unsealed ? use_.codec.decode(unsealed->value) : std::nullopt;
+    if (!value) return std::nullopt;
+    known.value = std::make_shared<const V>(std::move(*value));
+    // Clocks of nodes differ a little; the age only decides when to refresh.
+    known.age = std::max<Duration>(Duration(0), clock_.now() - unsealed->origin.loaded_at);
+    known.took = unsealed->origin.took;
+    return known;
   }
 
   // Nothing when it can't be, or is too heavy.
@@ -323,9 +344,9 @@ class RemoteStep {
       std::string bytes = seal(name_, *name, use_.codec.encode(*offer.value), origin);
       if (bytes.size() > level_.max_value_bytes()) return std::nullopt;
       return RemoteLevel::Fill{std::move(*name), offer.lease, std::move(bytes), ttl};
-    } catch (const std::exception& error) {
+    } catch (...) {
       metrics_.encode_failed.add();
-      telemetry::swallowed("a value of " + name_, error);
+      swallowed("a value of " + name_, std::current_exception());
       return std::nullopt;
     }
   }

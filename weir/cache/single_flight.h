@@ -78,16 +78,16 @@ class SingleFlight {
   // error, TimedOut, Unavailable, and system_error(operation_aborted) when the waiter is cancelled.
   template <class Load>
   boost::asio::awaitable<R> run(K key, Load load) {
-    const Ticket ticket = enter(key);
-    if (ticket.leader) launch({ticket.flight}, One<Load>{std::move(load)});
-    co_return co_await wait(ticket.flight);
+    return run_in(core_, std::move(key), std::move(load));
   }
 
   // The same in its steps, for one load that serves many keys.
   Ticket enter(const K& key);
   // load() -> awaitable<std::vector<R>>: the results in the flights' order.
   template <class Load>
-  void launch(std::vector<FlightPtr> flights, Load load);
+  void launch(std::vector<FlightPtr> flights, Load load) {
+    launch_in(core_, std::move(flights), std::move(load));
+  }
   void abandon(const std::vector<FlightPtr>& flights, const std::exception_ptr& error) {
     for (const auto& flight : flights) core_->land(flight, error, {});
   }
@@ -99,9 +99,7 @@ class SingleFlight {
   }
   static const K& key_of(const FlightPtr& flight) { return flight->key; }
   // May outlive this. The time starts now.
-  boost::asio::awaitable<R> wait(FlightPtr flight) {
-    return wait_until(core_, std::move(flight), SteadyClock::now() + core_->limit + core_->limit / 16);
-  }
+  boost::asio::awaitable<R> wait(FlightPtr flight) { return wait_in(core_, std::move(flight)); }
 
   // Whether there is a flight of the key to join.
   bool open(const K& key) const { return core_->is_open(key); }
@@ -124,6 +122,18 @@ class SingleFlight {
   struct Crew;
   using SteadyClock = std::chrono::steady_clock;
 
+  // Static, here and below: a coroutine that isn't begun yet may outlive this too.
+  template <class Load>
+  static boost::asio::awaitable<R> run_in(std::shared_ptr<Core> core, K key, Load load) {
+    const Ticket ticket = core->enter(key);
+    if (ticket.leader) launch_in(core, {ticket.flight}, One<Load>{std::move(load)});
+    co_return co_await wait_in(core, ticket.flight);
+  }
+  template <class Load>
+  static void launch_in(const std::shared_ptr<Core>& core, std::vector<FlightPtr> flights, Load load);
+  static boost::asio::awaitable<R> wait_in(const std::shared_ptr<Core>& core, FlightPtr flight) {
+    return wait_until(core, std::move(flight), SteadyClock::now() + core->limit + core->limit / 16);
+  }
   static boost::asio::awaitable<R> wait_until(std::shared_ptr<Core> core, FlightPtr flight,
                                               SteadyClock::time_point deadline) {
     if (!co_await flight->gate->wait_until(deadline)) {
@@ -348,12 +358,14 @@ auto SingleFlight<K, R, Hash>::enter(const K& key) -> Ticket {
 
 template <class K, class R, class Hash>
 template <class Load>
-void SingleFlight<K, R, Hash>::launch(std::vector<FlightPtr> flights, Load load) {
+void SingleFlight<K, R, Hash>::launch_in(const std::shared_ptr<Core>& core, std::vector<FlightPtr> flights,
+                                         Load load) {
   std::shared_ptr<Crew> crew;
   try {
-    crew = std::make_shared<Crew>(core_, flights);
+    crew = std::make_shared<Crew>(core, flights);
   } catch (...) {
-    abandon(flights, std::current_exception());  // others may have joined already
+    // Others may have joined already.
+    for (const auto& flight : flights) core->land(flight, std::current_exception(), {});
     throw;
   }
   // Posted: a caller in the middle of something doesn't run somebody else's load on its stack.

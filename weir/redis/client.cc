@@ -99,8 +99,9 @@ asio::awaitable<Reply::Array> Client::transaction(std::vector<Command> commands,
                                                   std::optional<Millis> timeout) {
   const auto core = core_;
   if (commands.empty()) co_return Reply::Array{};
-  commands.insert(commands.begin(), Command(Command::Unchecked{}, "MULTI", {}));
-  commands.push_back(Command(Command::Unchecked{}, "EXEC", {}));
+  // All or nothing is done, so what may be done twice as single commands may be as a whole.
+  commands.insert(commands.begin(), Command(Command::Unchecked{}, "MULTI", {}).idempotent());
+  commands.push_back(Command(Command::Unchecked{}, "EXEC", {}).idempotent());
   const auto now = Clock::system().steady_now();
   Reply all = co_await core->run(make_call("MULTI", commands, now, now + usable(timeout, core->options())));
   Reply::Array replies = std::move(all).array();

@@ -91,7 +91,7 @@ class Client {
                                                 std::optional<Millis> timeout = {});
 
   // The same as one MULTI .. EXEC: all are done with nothing between them. Throws Error(aborted) when the
-  // server refused one, so that none was done. Never idempotent.
+  // server refused one, so that none was done. Idempotent if all of them are.
   boost::asio::awaitable<Reply::Array> transaction(std::vector<Command> commands,
                                                    std::optional<Millis> timeout = {});
 

@@ -240,6 +240,31 @@ TEST(ClientFaults, PipelineThatIsSentAgainStartsAnew) {
   EXPECT_EQ(replies[1].text(), "new");
 }
 
+TEST(ClientFaults, OnlyATransactionOfIdempotentCommandsIsSentAgain) {
+  std::atomic<int> sent{0};
+  FakePeer peer([&](FakePeer::Socket& socket, int) {
+    FakePeer::greet(socket);
+    FakePeer::read(socket, "EXEC\r\n");
+    if (++sent < 3) return;
+    FakePeer::write(socket, "+OK\r\n+QUEUED\r\n*1\r\n$3\r\nnew\r\n");
+    FakePeer::wait_for_end(socket);
+  });
+  IoThreads loop(1);
+  {
+    Client client(loop.executor(), quick(peer.address()));
+    std::vector<Command> writes;
+    writes.emplace_back("INCR", "key");
+    EXPECT_THROW(loop.run(client.transaction(std::move(writes))), UnknownOutcome);
+    EXPECT_EQ(sent, 1);
+  }
+  Client client(loop.executor(), quick(peer.address()));
+  std::vector<Command> reads{Command::read("GET", "key")};
+  const auto replies = loop.run(client.transaction(std::move(reads)));
+  ASSERT_EQ(replies.size(), 1U);
+  EXPECT_EQ(replies[0].text(), "new");
+  EXPECT_EQ(sent, 3);
+}
+
 TEST(ClientFaults, QueueIsBounded) {
   TestServer server;
   IoThreads loop(1);
