@@ -62,8 +62,11 @@ class MariadbServer {
     return sql::Session(sql::mysql({.url = url("mysql")})->open(sql::detail::Driver::Role::migrator));
   }
 
-  // The process stands still, its sockets stay open; `resume` lets it go on.
-  void pause() { ::kill(pid_, SIGSTOP); }
+  // The process stands still, its sockets stay open; `resume` lets it go on. Returns when all its threads do.
+  void pause() {
+    ::kill(pid_, SIGSTOP);
+    ::waitpid(pid_, nullptr, WUNTRACED);
+  }
   void resume() { ::kill(pid_, SIGCONT); }
   // Like kill -9. Returns when the process is gone.
   void kill() {
