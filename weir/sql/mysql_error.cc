@@ -37,6 +37,8 @@ bool is_lost(unsigned code) noexcept {
     case 2026:
     case 2027:  // malformed packet
     case 2055:  // lost connection, with details
+    case 2014:  // answers that don't fit their requests any more: the rest of them would be read as another's
+    case 2057:  // so after another number of columns than before (SELECT * of a table that was changed)
     case 3169:  // MySQL: the session was killed
     case 4031:  // MySQL: closed for idleness
       return true;

@@ -187,6 +187,34 @@ TEST_F(MysqlSession, ForgottenStatementsAreClosedOnTheServer) {
   EXPECT_GE(std::stoi(prepared()) - before, static_cast<int>(2 * Session::kMaxPrepared - 5));
 }
 
+// The server sends rows before it finds out.
+TEST_F(MysqlSession, AnErrorAmongTheRowsLeavesTheSessionUsable) {
+  script("CREATE TABLE t (id BIGINT PRIMARY KEY); INSERT INTO t VALUES (1), (2), (3)");
+  const Query some{"test", "some",
+                   "SELECT CASE WHEN id < ? THEN id ELSE (SELECT id FROM t) END FROM t ORDER BY id"};
+  const auto connection = get<std::int64_t>("connection_id()");
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(kind_of([&] { session.all(some, first<int>, 3); }), ErrorKind::misuse);
+    EXPECT_EQ(session.all(some, first<int>, 9).size(), 3U);
+  }
+  EXPECT_EQ(get<std::int64_t>("connection_id()"), connection);
+  Transaction transaction(session);
+  EXPECT_EQ(kind_of([&] { session.all(some, first<int>, 3); }), ErrorKind::misuse);
+  EXPECT_EQ(session.execute({"t", "x", "DELETE FROM t WHERE id = 3"}).rows, 1);
+  transaction.commit();
+  EXPECT_EQ(get<int>("(SELECT count(*) FROM t)"), 2);
+}
+
+TEST_F(MysqlSession, ATableThatChangesIsReadAsItIs) {
+  script("CREATE TABLE t (id BIGINT PRIMARY KEY, v INT); INSERT INTO t VALUES (1, 7)");
+  const Query all{"test", "all", "SELECT * FROM t"};
+  EXPECT_EQ(session.one(all, [](const Row& row) { return row.columns(); }), 2);
+  script("ALTER TABLE t MODIFY v VARCHAR(100), ADD COLUMN w BIGINT NOT NULL DEFAULT 9");
+  const auto read = [](const Row& row) { return row.get<std::string>(1) + std::to_string(row.get<int>(2)); };
+  EXPECT_EQ(session.one(all, read), "79");
+  EXPECT_EQ(get<int>("1"), 1);
+}
+
 TEST_F(MysqlSession, ManyParametersFit) {
   const Query wide{
       "test", "wide",
