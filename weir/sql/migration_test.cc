@@ -6,6 +6,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
+#include <random>
+#include <thread>
+
+#include "weir/base/random.h"
 #include "weir/sql/database.h"
 #include "weir/sql/migration_steps.h"
 #include "weir/sql/store_fixture.h"
@@ -162,6 +167,52 @@ TEST(MysqlMigration, GoesOnWhereACrashCutItOff) {
         database.migrate("test", {&migration, 1});
         EXPECT_EQ(rows_of_t(database), 2);
       }
+}
+
+// The same with real crashes, at whatever moment.
+TEST(MysqlMigration, EndsTheSameHoweverOftenItIsKilled) {
+  const auto seed = std::random_device()();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  Random random(seed);
+  const Migration migrations[] = {
+      {1, "first",
+       "CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY); INSERT INTO t VALUES (), (); ALTER TABLE t "
+       "ADD COLUMN a "
+       "INT; INSERT INTO t (a) VALUES (1); CREATE INDEX i ON t (a); UPDATE t SET a = coalesce(a, 0) + 1"},
+      {2, "second", "INSERT INTO t (a) VALUES (5); CREATE TABLE u (id INT); ALTER TABLE t DROP COLUMN a"},
+  };
+  const MariadbStore store;
+  bool done = false;
+  int kills = 0;
+  for (std::chrono::microseconds patience{0}; !done; patience += std::chrono::milliseconds(1)) {
+    ASSERT_LT(kills, 1000);
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      try {
+        Database database(store.at({.readers = 1}));
+        database.migrate("test", migrations);
+        _exit(0);
+      } catch (const std::exception& error) {
+        fprintf(stderr, "%s\n", error.what());
+      }
+      _exit(1);
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(random.below(10'000)) + patience);
+    kill(child, SIGKILL);
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    done = WIFEXITED(status);
+    if (done) {
+      EXPECT_EQ(WEXITSTATUS(status), 0);
+    } else {
+      ++kills;
+    }
+  }
+  Database database(store.at({}));
+  database.migrate("test", migrations);
+  EXPECT_EQ(rows_of_t(database), 4);
+  EXPECT_GT(kills, 0);
 }
 
 // "Exists already" is an error when nothing was cut off.
