@@ -18,8 +18,11 @@ namespace weir::sql::detail {
 class Call {
  public:
   virtual ~Call() = default;
-  // Runs the function, once, and keeps what it left; whether it returned (rather than threw).
+  // Runs the function and keeps what it left; whether it returned (rather than threw). Again only when the
+  // work of the time before is undone.
   virtual bool run(Session& session) noexcept = 0;
+  // What the function threw.
+  virtual std::exception_ptr error() const noexcept = 0;
   // Hands over what run() left, or `error` if there is one and the function didn't throw by itself. Exactly
   // once, last; the function is gone before its caller goes on.
   virtual void finish(std::exception_ptr error) = 0;
@@ -35,6 +38,7 @@ class CallOf final : public Call {
     outcome_ = Outcome<R>::of(call);
     return !outcome_.error;
   }
+  std::exception_ptr error() const noexcept override { return outcome_.error; }
   void finish(std::exception_ptr error) override {
     f_.reset();
     if (error && !outcome_.error) outcome_ = Outcome<R>{std::move(error), std::nullopt};

@@ -2,12 +2,16 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <thread>
 
+#include "weir/base/backoff.h"
 #include "weir/base/fault.h"
 #include "weir/sql/call_queue.h"
 #include "weir/sql/driver.h"
+#include "weir/sql/right_of_way.h"
 #include "weir/sql/sqlite.h"
 #include "weir/sql/transaction.h"
 
@@ -21,21 +25,59 @@ using detail::CallQueue;
 // The Database whose thread this is.
 thread_local const void* t_inside = nullptr;
 
-std::unique_ptr<Session> open_session(const Options& options, bool writes) {
-  return std::make_unique<Session>(
-      detail::open_sqlite({options.path, writes, options.full_sync, options.busy_timeout}));
+using Role = detail::Driver::Role;
+
+Options with_driver(Options options) {
+  if (!options.driver)
+    options.driver = detail::sqlite_driver(
+        {.path = options.path, .full_sync = options.full_sync, .busy_timeout = options.busy_timeout});
+  return options;
+}
+
+// MySQL's number for it. A write that met one is tried again alone: side by side the same writes could go on
+// meeting each other. Not so after a lock wait, whose lock may be another process's, for long.
+constexpr int kDeadlock = 1213;
+
+// What the call threw, if it is an Error.
+std::optional<Error> thrown_error(const std::exception_ptr& thrown) {
+  try {
+    if (thrown) std::rethrow_exception(thrown);
+  } catch (const Error& error) {
+    return error;
+  } catch (...) {  // the caller gets it as it is
+  }
+  return std::nullopt;
+}
+
+std::optional<int> obstacle_of(const std::optional<Error>& error) {
+  if (!error || error->kind() != ErrorKind::busy) return std::nullopt;
+  return error->code();
+}
+
+// Each caller gets an exception of its own, text included (copies would share it), and nothing of it stays
+// here: it is thrown and dies in another thread.
+std::exception_ptr copy_of(const std::optional<Error>& failure) {
+  return failure ? std::make_exception_ptr(Error(failure->kind(), failure->what(), failure->code()))
+                 : nullptr;
 }
 
 }  // namespace
 
 struct Database::State {
   explicit State(Options o)
-      : options(std::move(o)), reads(options.max_waiting), writes(options.max_waiting) {}
+      : options(with_driver(std::move(o))), reads(options.max_waiting), writes(options.max_waiting) {}
 
   void start();
   void stop();
+  std::unique_ptr<Session> open(Role role) const {
+    return std::make_unique<Session>(options.driver->open(role));
+  }
   void read_loop(Session& session);
-  void write_loop(Session& session);
+  // One transaction for all that waits; one for each.
+  void group_loop(Session& session);
+  void separate_loop(Session& session);
+  void run_separately(Session& session, Call& call);
+  std::optional<int> run_once(Session& session, Call& call, std::optional<Error>& failure);
   std::size_t run_transaction(Session& session, std::span<const std::unique_ptr<Call>> calls);
   void run_calls(Session& session, std::span<const std::unique_ptr<Call>> calls, std::size_t& begun);
   void refuse(Call& call, CallQueue::Push why) const;
@@ -54,21 +96,25 @@ struct Database::State {
   CallQueue reads, writes;
   std::mutex stopping;
   std::vector<std::thread> readers;
-  std::thread writer;
-  std::atomic<std::uint64_t> writes_run{0}, transactions{0};
+  std::vector<std::thread> writers;
+  detail::RightOfWay right_of_way;
+  std::atomic<std::uint64_t> writes_run{0}, transactions{0}, repeats{0};
 };
 
 void Database::State::start() {
   if (options.readers < 1) throw Unusable("a database needs at least one reader");
-  // All are opened before a thread starts, so that most failures need no clearing up. The writer is first: it
-  // creates the file and turns its log on.
-  auto write_session = open_session(options, true);
-  std::vector<std::unique_ptr<Session>> read_sessions;
-  read_sessions.reserve(static_cast<std::size_t>(options.readers));
-  for (int i = 0; i < options.readers; ++i) read_sessions.push_back(open_session(options, false));
+  const int separate = options.driver->separate_writers();
+  // All are opened before a thread starts, so that most failures need no clearing up. SQLite's writer is first:
+  // it creates the file and turns its log on.
+  std::vector<std::unique_ptr<Session>> write_sessions, read_sessions;
+  for (int i = 0; i < std::max(1, separate); ++i) write_sessions.push_back(open(Role::writer));
+  for (int i = 0; i < options.readers; ++i) read_sessions.push_back(open(Role::reader));
+  writers.reserve(write_sessions.size());
   readers.reserve(read_sessions.size());
   try {
-    writer = thread("-write", std::move(write_session), &State::write_loop);
+    for (auto& session : write_sessions)
+      writers.push_back(
+          thread("-write", std::move(session), separate > 0 ? &State::separate_loop : &State::group_loop));
     for (auto& session : read_sessions)
       readers.push_back(thread("-read", std::move(session), &State::read_loop));
   } catch (...) {  // ~State would find threads that nobody has joined, which ends the process
@@ -84,7 +130,8 @@ void Database::State::stop() {
   readers.clear();
   // The writer is last, so that its session closes last and moves the log into the file.
   writes.stop();
-  if (writer.joinable()) writer.join();
+  for (auto& writer : writers) writer.join();
+  writers.clear();
 }
 
 void Database::State::read_loop(Session& session) {
@@ -96,7 +143,7 @@ void Database::State::read_loop(Session& session) {
   }
 }
 
-void Database::State::write_loop(Session& session) {
+void Database::State::group_loop(Session& session) {
   for (;;) {
     const auto group = writes.take(kMaxGroupWrites);
     if (group.empty()) return;
@@ -120,13 +167,7 @@ std::size_t Database::State::run_transaction(Session& session, std::span<const s
   const std::size_t finished = begun > 0 ? begun : calls.size();
   writes_run.fetch_add(begun, std::memory_order_relaxed);
   transactions.fetch_add(1, std::memory_order_relaxed);
-  for (const auto& call : calls.first(finished)) {
-    // Each gets an exception of its own, text included (copies would share it), and nothing of it stays here:
-    // it is thrown and dies in another thread.
-    std::exception_ptr error;
-    if (failure) error = std::make_exception_ptr(Error(failure->kind(), failure->what()));
-    call->finish(std::move(error));
-  }
+  for (const auto& call : calls.first(finished)) call->finish(copy_of(failure));
   return finished;
 }
 
@@ -144,6 +185,58 @@ void Database::State::run_calls(Session& session, std::span<const std::unique_pt
   group.commit();
 }
 
+void Database::State::separate_loop(Session& session) {
+  for (;;) {
+    const auto calls = writes.take(1);
+    if (calls.empty()) return;
+    run_separately(session, *calls.front());
+  }
+}
+
+// Runs the call in a transaction of its own, again for as long as others are in its way and the limits allow,
+// and finishes it.
+void Database::State::run_separately(Session& session, Call& call) {
+  Backoff backoff(kFirstWriteWait, kMaxWriteWait);
+  const SteadyTime end = options.clock->steady_now() + options.busy_timeout;
+  std::optional<Error> failure;
+  bool alone = false;
+  for (int tries = 1;; ++tries) {
+    std::optional<int> obstacle;
+    {
+      const detail::RightOfWay::Hold hold(right_of_way, alone);
+      obstacle = run_once(session, call, failure);
+    }
+    if (!obstacle || tries == kMaxWriteTries || options.clock->steady_now() >= end) break;
+    alone = *obstacle == kDeadlock;
+    repeats.fetch_add(1, std::memory_order_relaxed);
+    std::this_thread::sleep_for(backoff.next());
+  }
+  writes_run.fetch_add(1, std::memory_order_relaxed);
+  call.finish(copy_of(failure));
+}
+
+// The store's number for what was in the way, if something was. `failure` is of the transaction; what the
+// function threw is with the call.
+std::optional<int> Database::State::run_once(Session& session, Call& call, std::optional<Error>& failure) {
+  failure.reset();
+  std::optional<int> obstacle;
+  transactions.fetch_add(1, std::memory_order_relaxed);
+  try {
+    Transaction own(session);
+    const bool returned = call.run(session);
+    // The function may have caught the Error that told it so, or turned it into another one.
+    obstacle = obstacle_of(session.given_up());
+    if (!obstacle) obstacle = obstacle_of(thrown_error(call.error()));
+    if (returned) own.commit();
+  } catch (const Error& error) {
+    failure = error;
+    obstacle = obstacle_of(failure);
+  } catch (const std::exception& error) {  // memory ran out
+    failure.emplace(ErrorKind::io, error.what());
+  }
+  return obstacle;
+}
+
 void Database::State::refuse(Call& call, CallQueue::Push why) const {
   const char* text = why == CallQueue::Push::full ? ": too many calls are waiting" : ": it is stopped";
   call.finish(std::make_exception_ptr(Unavailable(options.name + text)));
@@ -158,11 +251,17 @@ Database::~Database() {
 }
 
 void Database::migrate(std::string_view module, std::span<const Migration> migrations) {
+  const auto run = [&](Session& session) {
+    sql::migrate(session, module, migrations, state_->options.clock->now());
+  };
   try {
-    write_now(
-        [&](Session& session) { sql::migrate(session, module, migrations, state_->options.clock->now()); });
+    if (state_->options.driver->commits_schema()) {
+      run(*state_->open(Role::migrator));
+    } else {
+      write_now(run);
+    }
   } catch (const Unusable& error) {
-    throw Unusable(state_->options.path + ": " + error.what());
+    throw Unusable(state_->options.driver->place() + ": " + error.what());
   }
 }
 
@@ -172,9 +271,9 @@ void Database::stop() {
 }
 
 Database::Stats Database::stats() const {
-  return {state_->reads.waiting(), state_->writes.waiting(),
-          state_->writes_run.load(std::memory_order_relaxed),
-          state_->transactions.load(std::memory_order_relaxed)};
+  return {
+      state_->reads.waiting(), state_->writes.waiting(), state_->writes_run.load(std::memory_order_relaxed),
+      state_->transactions.load(std::memory_order_relaxed), state_->repeats.load(std::memory_order_relaxed)};
 }
 
 const Options& Database::options() const {

@@ -1,10 +1,13 @@
 // Database: the door to the store. Functions that use a Session run on its own threads, so that no I/O thread
 // ever waits for a disk.
 //
-// Readers are a few threads, each with a session that can't write. Writes all go through one thread, which
-// puts what is waiting into one transaction, each write in its own savepoint: with FULL synchronisation the
-// price of a commit is the disk's flush, and so fifty waiting writes pay it once. A write that throws takes
-// back its own work only.
+// Readers are a few threads, each with a session that can't write. On SQLite, writes all go through one
+// thread, which puts what is waiting into one transaction, each write in its own savepoint: with FULL
+// synchronisation the price of a commit is the disk's flush, and so fifty waiting writes pay it once. A write
+// that throws takes back its own work only. On MySQL and MariaDB, whose server gathers commits by itself, a few
+// threads write, each write in a transaction of its own. It is serializable, so that a function finds the same
+// world on either store: what it has read stays so until it ends. When another writer is in the way of that
+// (deadlock 1213, lock wait 1205), the function's work is undone and it runs again.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -28,13 +31,16 @@ namespace weir::sql {
 
 struct Options {
   std::string path = {};  // of SQLite's file; its directory must exist
+  // Another store than SQLite: sql::mysql("mysql://..") of mysql.h. `path` and `full_sync` mean nothing then.
+  std::shared_ptr<const detail::Driver> driver = {};
   int readers = 4;
   // Reads, and apart from them writes, that may wait for a thread; above it calls throw Unavailable.
   std::size_t max_waiting = 10'000;
   // true: what was written survives a power cut (synchronous=FULL). false: it survives a crash of the
   // process, and a power cut may take back the last moments, but never leaves half a transaction (NORMAL).
   bool full_sync = true;
-  // How long a write waits for another process to finish its own.
+  // How long a write waits for another process to finish its own. On MySQL: a write that others were in the way
+  // of isn't tried again later than that after its first try.
   std::chrono::milliseconds busy_timeout{5'000};
   std::string name = "store";  // of the threads, and in errors
   const Clock* clock = &Clock::system();
@@ -45,20 +51,28 @@ class Database {
   // Limits of one transaction of the writer: so many writes, and none begins later than so after the first.
   static constexpr std::size_t kMaxGroupWrites = 256;
   static constexpr std::chrono::milliseconds kMaxGroupTime{20};
+  // Limits of trying a write again on MySQL: so many tries in all, within Options::busy_timeout, with waits
+  // between them that grow from up to kFirstWriteWait to up to kMaxWriteWait.
+  static constexpr int kMaxWriteTries = 50;
+  static constexpr std::chrono::milliseconds kFirstWriteWait{2};
+  static constexpr std::chrono::milliseconds kMaxWriteWait{200};
 
-  // Opens or creates the file. Throws Unusable, with the path, when it is no database or can't be opened, and
-  // std::system_error when the system refuses one of the threads.
+  // Opens or creates the file, or connects all sessions to the server. Throws Unusable, with the path or the
+  // server's address, when it is no database, can't be opened or refuses the user; Error lost when the server
+  // can't be reached; and std::system_error when the system refuses one of the threads.
   explicit Database(Options options);
   // As stop().
   ~Database();
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
 
-  // See migration.h. Blocks; call it before serving.
+  // See migration.h, also for what MySQL can't undo. Blocks; call it before serving.
   void migrate(std::string_view module, std::span<const Migration> migrations);
 
   // Runs f(Session&) on a reader; the coroutine resumes on its own executor. Each statement sees what was
-  // committed when it began; a Transaction in f makes them all see the same.
+  // committed when it began; a Transaction in f makes them all see the same. A statement that finds its
+  // connection to the server gone is sent once more over a new one, but not within a Transaction, and not
+  // after a time-out.
   // Throws what f throws, and Unavailable when too many calls are waiting or the database is stopped.
   template <class F>
   boost::asio::awaitable<std::invoke_result_t<F&, Session&>> read(F f) {
@@ -68,10 +82,16 @@ class Database {
     });
   }
 
-  // Runs f(Session&) once, on the writer, in a savepoint of the group's transaction; resumes after the
-  // COMMIT. When f throws, its work is undone and the exception comes here; when the transaction is lost or
-  // its COMMIT fails, every write of the group throws the Error. f and what it holds die on the writer's
-  // thread; f must not wait for anything but its session, because all writes wait for it.
+  // Runs f(Session&) on a writer, in a transaction (on SQLite in a savepoint of the group's); resumes after
+  // the COMMIT. When f throws, its work is undone and the exception comes here; when the transaction is lost or
+  // its COMMIT fails, the Error does, to every write of the group. f and what it holds die on the writer's
+  // thread; f must not wait for anything but its session, because other writes wait for it.
+  //
+  // The effect in the store happens once or not at all. On MySQL f itself may run several times, each time
+  // after the work of the time before was undone: it must not move out of its captures, and what it does to
+  // anything but its session it has to do anew each time (clear the list that it fills, say). Error lost: nothing
+  // was done. Error unknown: the connection went with the COMMIT under way, and only the store's rows tell. Writes
+  // that wait at the same time may run side by side and in any order there.
   template <class F>
   boost::asio::awaitable<std::invoke_result_t<F&, Session&>> write(F f) {
     using R = std::invoke_result_t<F&, Session&>;
@@ -99,6 +119,7 @@ class Database {
     std::size_t waiting_reads, waiting_writes;
     std::uint64_t writes;        // functions that ran
     std::uint64_t transactions;  // that they were committed or rolled back in
+    std::uint64_t repeats;       // runs of a function after its first
   };
   Stats stats() const;
   const Options& options() const;

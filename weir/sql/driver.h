@@ -1,5 +1,5 @@
-// What a store's client library has to do for sql::Session. SQLite's is in sqlite.cc; another store comes in
-// by another pair of these classes. Internal: users see Session, Row and Database.
+// What a store's client library has to do for sql::Database and sql::Session. SQLite's part is sqlite.cc;
+// MariaDB's and MySQL's is mysql.cc with what is beside it. Internal: users see Session, Row and Database.
 //
 // Everything may throw sql::Error, but for what is noexcept. Columns and parameters count from 0.
 #pragma once
@@ -41,9 +41,11 @@ class Statement {
 class Connection {
  public:
   virtual ~Connection() = default;
+  virtual Dialect dialect() const noexcept = 0;
   // One statement, kept for many executions.
   virtual std::unique_ptr<Statement> prepare(const std::string& text) = 0;
   virtual void script(const std::string& text) = 0;
+  // False as well once the store, or the loss of the connection, has ended it.
   virtual bool in_transaction() const noexcept = 0;
   virtual std::string_view begin_text() const noexcept = 0;
   // Ends whatever transaction is open.
@@ -51,6 +53,26 @@ class Connection {
   // What happened between the two: of the statement that just ended.
   virtual void start_counting() noexcept = 0;
   virtual Changes counted() const noexcept = 0;
+};
+
+// How a store is reached, and what it wants of the Database in front of it. Its calls are thread-safe.
+class Driver {
+ public:
+  // reader: can't write. writer: runs the functions given to Database::write. migrator: changes tables, however
+  // long that takes.
+  enum class Role { reader, writer, migrator };
+
+  virtual ~Driver() = default;
+  // Throws Unusable when what is there can't be used, whoever tries how often.
+  virtual std::unique_ptr<Connection> open(Role role) const = 0;
+  // For messages; without secrets.
+  virtual std::string place() const = 0;
+
+  // 0: one writer, which puts what is waiting into one transaction. More: so many writers, each write in a
+  // transaction of its own, run again when another one's lock was in its way.
+  virtual int separate_writers() const noexcept = 0;
+  // Whether a statement that changes a table commits by itself, so that migrations can't be one transaction.
+  virtual bool commits_schema() const noexcept = 0;
 };
 
 }  // namespace weir::sql::detail

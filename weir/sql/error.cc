@@ -18,6 +18,10 @@ const char* to_string(ErrorKind kind) {
       return "io";
     case ErrorKind::misuse:
       return "misuse";
+    case ErrorKind::lost:
+      return "lost";
+    case ErrorKind::unknown:
+      return "unknown_outcome";
   }
   return "unknown";
 }

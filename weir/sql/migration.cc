@@ -3,6 +3,7 @@
 #include <string>
 
 #include "weir/base/fault.h"
+#include "weir/sql/migration_steps.h"
 #include "weir/sql/transaction.h"
 
 namespace weir::sql {
@@ -45,20 +46,49 @@ void check_history(std::string_view module, std::span<const Applied> applied,
                      std::string(migrations[i].name) + "' in this program");
 }
 
-}  // namespace
-
-void migrate(Session& session, std::string_view module, std::span<const Migration> migrations, WallTime now) {
-  check_numbers(module, migrations);
-  Transaction transaction(session);
+// Those that the store hasn't seen.
+std::span<const Migration> missing(Session& session, std::string_view module,
+                                   std::span<const Migration> migrations) {
   session.execute(kCreate);
   const auto applied = session.all(
       kApplied, [](const Row& row) { return Applied{row.get<int>(0), row.get<std::string>(1)}; }, module);
   check_history(module, applied, migrations);
-  for (const Migration& migration : migrations.subspan(applied.size())) {
+  return migrations.subspan(applied.size());
+}
+
+void migrate_as_one(Session& session, std::string_view module, std::span<const Migration> migrations,
+                    WallTime now) {
+  Transaction transaction(session);
+  for (const Migration& migration : missing(session, module, migrations)) {
     session.script(Query{std::string(module), "migrate", std::string(migration.sql)});
     session.execute(kRecord, module, migration.number, migration.name, now);
   }
   transaction.commit();
+}
+
+void migrate_by_steps(Session& session, std::string_view module, std::span<const Migration> migrations,
+                      WallTime now) {
+  const detail::MigrationLock lock(session);
+  detail::check_character_set(session);
+  for (const Migration& migration : missing(session, module, migrations)) {
+    detail::run_steps(session, module, migration.number,
+                      migration.mysql.empty() ? migration.sql : migration.mysql);
+    Transaction both(session);
+    session.execute(kRecord, module, migration.number, migration.name, now);
+    detail::forget_steps(session, module, migration.number);
+    both.commit();
+  }
+}
+
+}  // namespace
+
+void migrate(Session& session, std::string_view module, std::span<const Migration> migrations, WallTime now) {
+  check_numbers(module, migrations);
+  if (session.dialect() == Dialect::mysql) {
+    migrate_by_steps(session, module, migrations, now);
+  } else {
+    migrate_as_one(session, module, migrations, now);
+  }
 }
 
 }  // namespace weir::sql

@@ -21,7 +21,8 @@ telemetry::Counter counter_of(const Query& query) {
 }  // namespace
 
 struct Session::Prepared {
-  Prepared(detail::Connection& connection, const Query& q) : query(q), statement(connection.prepare(q.text)) {
+  Prepared(detail::Connection& connection, const Query& q, const std::string& text)
+      : query(q), statement(connection.prepare(text)) {
     // A session's own BEGIN, COMMIT and the like have no module.
     if (!q.module.empty()) counter.emplace(counter_of(q));
   }
@@ -44,24 +45,27 @@ class Session::Cache {
     return &order_.front();
   }
 
-  static bool is_worth_keeping(const Query& query) { return query.text.size() <= kMaxPreparedBytes / 8; }
+  static bool is_worth_keeping(const Query& query) { return size_of(query) <= kMaxPreparedBytes / 8; }
 
-  Prepared& add(detail::Connection& connection, const Query& query) {
-    order_.emplace_front(connection, query);
+  Prepared& add(detail::Connection& connection, const Query& query, const std::string& text) {
+    order_.emplace_front(connection, query, text);
     index_.emplace(&order_.front().query, order_.begin());
-    bytes_ += query.text.size();
+    bytes_ += size_of(query);
     order_.front().in_use = true;  // so that making room doesn't take it
     make_room();
     return order_.front();
   }
 
  private:
+  static std::size_t size_of(const Query& query) { return query.text.size() + query.mysql.size(); }
+
   struct Hash {
     std::size_t operator()(const Query* query) const { return hash64(query->text); }
   };
   struct Equal {
     bool operator()(const Query* a, const Query* b) const {
-      return a->text == b->text && a->module == b->module && a->operation == b->operation;
+      return a->text == b->text && a->module == b->module && a->operation == b->operation &&
+             a->mysql == b->mysql;
     }
   };
 
@@ -69,7 +73,7 @@ class Session::Cache {
     for (auto at = order_.end(); at != order_.begin() && is_too_large();) {
       --at;
       if (at->in_use) continue;
-      bytes_ -= at->query.text.size();
+      bytes_ -= size_of(at->query);
       index_.erase(&at->query);
       at = order_.erase(at);
     }
@@ -87,9 +91,9 @@ class Session::Use {
   Use(Session& session, const Query& query) {
     prepared_ = session.cache_->find(query);
     if (!prepared_ && Cache::is_worth_keeping(query)) {
-      prepared_ = &session.cache_->add(*session.connection_, query);
+      prepared_ = &session.cache_->add(*session.connection_, query, session.text_of(query));
     } else if (!prepared_ || prepared_->in_use) {
-      own_ = std::make_unique<Prepared>(*session.connection_, query);
+      own_ = std::make_unique<Prepared>(*session.connection_, query, session.text_of(query));
       prepared_ = own_.get();
     }
     prepared_->in_use = true;
@@ -112,6 +116,14 @@ Session::Session(std::unique_ptr<detail::Connection> connection)
     : connection_(std::move(connection)), cache_(std::make_unique<Cache>()) {}
 
 Session::~Session() = default;
+
+Dialect Session::dialect() const {
+  return connection_->dialect();
+}
+
+const std::string& Session::text_of(const Query& query) const {
+  return query.mysql.empty() || dialect() != Dialect::mysql ? query.text : query.mysql;
+}
 
 Changes Session::changes() const {
   return changes_;
@@ -174,7 +186,7 @@ void Session::script(const Query& query) {
   counter_of(query).add();
   const bool before = connection_->in_transaction();
   try {
-    connection_->script(query.text);
+    connection_->script(text_of(query));
   } catch (const Error& error) {
     fail(query, error);
   }
@@ -185,7 +197,7 @@ void Session::script(const Query& query) {
 }
 
 void Session::fail(const Query& query, const Error& error) {
-  Error named(error.kind(), query.module + '.' + query.operation + ": " + error.what());
+  Error named(error.kind(), query.module + '.' + query.operation + ": " + error.what(), error.code());
   if (level_ > 0 && !connection_->in_transaction()) lose(named);
   throw named;
 }
@@ -199,13 +211,14 @@ void Session::control(const std::string& text) {
     const Use use(*this, Query{{}, {}, text});
     (*use).statement->step();
   } catch (const Error& error) {
-    throw Error(error.kind(), text + ": " + error.what());
+    throw Error(error.kind(), text + ": " + error.what(), error.code());
   }
 }
 
 // The text of an error that ended a transaction, for the statements that come too late.
 void Session::lose(const Error& error) {
-  if (!lost_) lost_.emplace(error.kind(), std::string("the transaction was given up: ") + error.what());
+  if (!lost_)
+    lost_.emplace(error.kind(), std::string("the transaction was given up: ") + error.what(), error.code());
 }
 
 void Session::open_level() {
@@ -234,7 +247,7 @@ void Session::close_level(bool commit) {
     } else {
       const std::string name = "weir_" + std::to_string(level_);
       if (!commit) control("ROLLBACK TO " + name);
-      control("RELEASE " + name);
+      control("RELEASE SAVEPOINT " + name);
     }
   } catch (const Error& error) {
     connection_->roll_back();

@@ -23,11 +23,17 @@ namespace weir::sql {
 
 namespace detail {
 class Connection;
-}
+class Driver;
+}  // namespace detail
 
 // What a statement did. `rows` are those that it inserted, updated or deleted itself (not by triggers or
-// cascades). `last_id` is the id that the last inserted row got, 0 when the statement inserted none: so after
-// an upsert that updated, and after INSERT .. ON CONFLICT DO NOTHING that did nothing.
+// cascades). An updated row counts also when its values were the same before; an upserted row counts once,
+// whether it was inserted or updated.
+//
+// `last_id` is the id that an INSERT of one row gave to it, 0 when it inserted none: so after an INSERT that
+// did nothing because the row was there, and after an upsert that updated. MySQL tells no more than that: 0
+// after an upsert (ON DUPLICATE KEY UPDATE) that inserted, after an INSERT of several rows and one with
+// RETURNING, where SQLite has the last row's id.
 struct Changes {
   std::int64_t rows = 0;
   Id last_id = 0;
@@ -99,16 +105,20 @@ class Session {
     return found;
   }
 
+  // For code that can't say with Query::mysql alone what is different.
+  Dialect dialect() const;
   // What the last statement did; for INSERT .. RETURNING through one, all and each.
   Changes changes() const;
   bool in_transaction() const;
 
   // Runs several statements without parameters, separated by `;`. For schemas: nothing is kept prepared, and
-  // the whole text counts as one query.
+  // the whole text counts as one query. A statement that changes tables commits on MySQL, so there that is an
+  // Error misuse within a transaction.
   void script(const Query& query);
 
  private:
   friend class Transaction;
+  friend class Database;
   template <class F>
   using Mapped = std::remove_cvref_t<std::invoke_result_t<F&, const Row&>>;
 
@@ -141,6 +151,9 @@ class Session {
   class Cache;
   class Use;
 
+  const std::string& text_of(const Query& query) const;
+  // Why the open transaction was given up, if it was.
+  const std::optional<Error>& given_up() const { return lost_; }
   Changes run(const Query& query, std::span<const Param> args, OnRow on_row);
   Changes run_of(const Query& query, std::span<const Value> args, OnRow on_row);
   void walk(Prepared& prepared, std::span<const Param> args, OnRow on_row);

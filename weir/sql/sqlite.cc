@@ -79,7 +79,8 @@ ErrorKind kind_of(int code, sqlite3* db) {
 }
 
 [[noreturn]] void raise(int code, sqlite3* db) {
-  throw Error(kind_of(code, db), std::string(sqlite3_errmsg(db)) + " (SQLite " + std::to_string(code) + ")");
+  throw Error(kind_of(code, db), std::string(sqlite3_errmsg(db)) + " (SQLite " + std::to_string(code) + ")",
+              code);
 }
 
 void check(int code, sqlite3* db) {
@@ -169,6 +170,8 @@ class SqliteStatement final : public Statement {
 class SqliteConnection final : public Connection {
  public:
   SqliteConnection(Handle db, bool writes) : db_(std::move(db)), writes_(writes) {}
+
+  Dialect dialect() const noexcept override { return Dialect::sqlite; }
 
   std::unique_ptr<Statement> prepare(const std::string& text) override {
     if (text.size() >= std::numeric_limits<int>::max())
@@ -290,7 +293,28 @@ Handle open_handle(const SqliteOptions& options) {
   return db;
 }
 
+class SqliteDriver final : public Driver {
+ public:
+  explicit SqliteDriver(SqliteOptions options) : options_(std::move(options)) {}
+
+  std::unique_ptr<Connection> open(Role role) const override {
+    SqliteOptions options = options_;
+    options.writes = role != Role::reader;
+    return open_sqlite(options);
+  }
+  std::string place() const override { return options_.path; }
+  int separate_writers() const noexcept override { return 0; }
+  bool commits_schema() const noexcept override { return false; }
+
+ private:
+  const SqliteOptions options_;
+};
+
 }  // namespace
+
+std::shared_ptr<const Driver> sqlite_driver(SqliteOptions options) {
+  return std::make_shared<SqliteDriver>(std::move(options));
+}
 
 std::unique_ptr<Connection> open_sqlite(const SqliteOptions& options) {
   Handle db = open_handle(options);
@@ -301,7 +325,7 @@ std::unique_ptr<Connection> open_sqlite(const SqliteOptions& options) {
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::corrupt)
       throw Unusable(options.path + " is no SQLite database, or a damaged one: " + error.what());
-    throw Error(error.kind(), "can't use the database " + options.path + ": " + error.what());
+    throw Error(error.kind(), "can't use the database " + options.path + ": " + error.what(), error.code());
   }
   return std::make_unique<SqliteConnection>(std::move(db), options.writes);
 }

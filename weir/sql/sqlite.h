@@ -20,4 +20,7 @@ struct SqliteOptions {
 // it can't be opened or is no database.
 std::unique_ptr<Connection> open_sqlite(const SqliteOptions& options);
 
+// `writes` is what a role says.
+std::shared_ptr<const Driver> sqlite_driver(SqliteOptions options);
+
 }  // namespace weir::sql::detail

@@ -22,9 +22,17 @@ namespace weir::sql {
 //
 // Fixed texts are constants of their .cc; texts of varying length (IN lists, multi-row VALUES) are built at
 // run time, see placeholders.h.
+//
+// `text` is for every store, unless MariaDB and MySQL want another one (ON DUPLICATE KEY UPDATE for
+// ON CONFLICT), which then is `mysql`, with the same parameters. Where even the steps differ (no UPDATE ..
+// RETURNING there), look at Session::dialect().
 struct Query {
   std::string module, operation, text;
+  std::string mysql = {};
 };
+
+// Whose SQL the store speaks.
+enum class Dialect { sqlite, mysql };
 
 using Blob = std::vector<std::byte>;
 // A parameter that owns what it holds, for lists whose length is known at run time only. A std::size_t or a
