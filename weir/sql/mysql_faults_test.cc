@@ -108,6 +108,27 @@ TEST_F(MysqlFaultsConcurrency, KilledWhileIdleNobodyNotices) {
   EXPECT_EQ(database->stats().repeats, 0U);
 }
 
+TEST_F(MysqlFaultsConcurrency, AStatementThatIsKilledIsTriedAgainWithItsWrite) {
+  open({.writers = 1});
+  std::thread writing([&] {
+    int runs = 0;
+    database->write_now([&](Session& session) {
+      session.execute(kInsert, 1);
+      if (++runs == 1) session.execute({"test", "sleep", "UPDATE t SET v = sleep(20)"});
+    });
+    EXPECT_EQ(runs, 2);
+  });
+  Session root = shared_server().root();
+  const Query sleeping{
+      "test", "sleeping",
+      "SELECT id FROM information_schema.processlist WHERE info LIKE 'UPDATE t SET v = sleep%'"};
+  std::optional<Id> connection;
+  while (!connection) connection = root.one(sleeping, first<Id>);
+  root.script({"test", "kill", "KILL QUERY " + std::to_string(*connection)});
+  writing.join();
+  EXPECT_EQ(count(), 1);
+}
+
 TEST_F(MysqlFaultsConcurrency, KilledBetweenTwoReadsTheSecondIsSentAgain) {
   open();
   insert(1);
