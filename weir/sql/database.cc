@@ -216,6 +216,7 @@ void Database::State::run_separately(Session& session, Call& call) {
     }
     if (!obstacle || tries == kMaxWriteTries || options.clock->steady_now() >= end) break;
     alone = *obstacle == kDeadlock;
+    call.forget();
     repeats.fetch_add(1, std::memory_order_relaxed);
     repeated_writes().add();
     std::this_thread::sleep_for(backoff.next());
