@@ -23,6 +23,8 @@ class Call {
   virtual bool run(Session& session) noexcept = 0;
   // What the function threw.
   virtual std::exception_ptr error() const noexcept = 0;
+  // As if it hadn't run: a next try may fail before it runs, and then what this one left is of no concern.
+  virtual void forget() noexcept = 0;
   // Hands over what run() left, or `error` if there is one and the function didn't throw by itself. Exactly
   // once, last; the function is gone before its caller goes on.
   virtual void finish(std::exception_ptr error) = 0;
@@ -39,6 +41,7 @@ class CallOf final : public Call {
     return !outcome_.error;
   }
   std::exception_ptr error() const noexcept override { return outcome_.error; }
+  void forget() noexcept override { outcome_ = {}; }
   void finish(std::exception_ptr error) override {
     f_.reset();
     if (error && !outcome_.error) outcome_ = Outcome<R>{std::move(error), std::nullopt};

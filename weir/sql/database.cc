@@ -14,6 +14,7 @@
 #include "weir/sql/right_of_way.h"
 #include "weir/sql/sqlite.h"
 #include "weir/sql/transaction.h"
+#include "weir/telemetry/metrics.h"
 
 namespace weir::sql {
 
@@ -47,6 +48,13 @@ std::optional<Error> thrown_error(const std::exception_ptr& thrown) {
   } catch (...) {  // the caller gets it as it is
   }
   return std::nullopt;
+}
+
+telemetry::Counter& repeated_writes() {
+  static auto counter =
+      telemetry::counter("weir_store_repeated_writes_total",
+                         "Runs of write functions after their first, which others were in the way of");
+  return counter;
 }
 
 std::optional<int> obstacle_of(const std::optional<Error>& error) {
@@ -208,7 +216,9 @@ void Database::State::run_separately(Session& session, Call& call) {
     }
     if (!obstacle || tries == kMaxWriteTries || options.clock->steady_now() >= end) break;
     alone = *obstacle == kDeadlock;
+    call.forget();
     repeats.fetch_add(1, std::memory_order_relaxed);
+    repeated_writes().add();
     std::this_thread::sleep_for(backoff.next());
   }
   writes_run.fetch_add(1, std::memory_order_relaxed);

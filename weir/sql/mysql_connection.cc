@@ -6,6 +6,7 @@
 #include "weir/base/fault.h"
 #include "weir/sql/mysql_statement.h"
 #include "weir/sql/split.h"
+#include "weir/telemetry/metrics.h"
 
 namespace weir::sql::detail {
 namespace {
@@ -92,6 +93,9 @@ void MysqlConnection::connect() {
     throw;
   }
   backoff_.reset();
+  static auto connects =
+      telemetry::counter("weir_store_connects_total", "Connections made to the store's server");
+  connects.add();
 }
 
 void MysqlConnection::set_up() {

@@ -1,7 +1,71 @@
 #include "weir/sql/mysql_error.h"
 
+#include <algorithm>
+#include <array>
+
 namespace weir::sql::detail {
 namespace {
+
+struct CodeAndKind {
+  unsigned code;
+  ErrorKind kind;
+};
+constexpr auto kUnique = ErrorKind::unique_violation;
+constexpr auto kConstraint = ErrorKind::constraint;
+constexpr auto kBusy = ErrorKind::busy;
+constexpr auto kFull = ErrorKind::full;
+constexpr auto kCorrupt = ErrorKind::corrupt;
+constexpr auto kIo = ErrorKind::io;
+
+// What isn't here is a mistake in the program.
+constexpr auto kKinds = std::to_array<CodeAndKind>({
+    {1022, kUnique},     {1062, kUnique},
+    {1169, kUnique},     {1586, kUnique},
+    {1859, kUnique},     {1048, kConstraint},  // NULL in a NOT NULL column
+    {1138, kConstraint}, {1263, kConstraint},
+    {1364, kConstraint},  // a column without a default
+    {1216, kConstraint},  // foreign keys
+    {1217, kConstraint}, {1451, kConstraint},
+    {1452, kConstraint}, {1557, kConstraint},
+    {3819, kConstraint},                       // CHECK: MySQL, MariaDB
+    {4025, kConstraint}, {1264, kConstraint},  // out of the column's range
+    {1690, kConstraint}, {1265, kConstraint},  // not a value of the column's type
+    {1292, kConstraint}, {1366, kConstraint},
+    {1365, kConstraint},  // division by zero
+    {1406, kConstraint},  // too long
+    {1153, kConstraint},  // larger than max_allowed_packet
+    {1301, kConstraint}, {2020, kConstraint},
+    {3140, kConstraint},  // no JSON
+    {1526, kConstraint},  // no partition for it
+    {1644, kConstraint},  // a trigger's SIGNAL
+    {1205, kBusy},        // lock wait time-out
+    {1213, kBusy},        // deadlock
+    {1614, kBusy},       {1689, kBusy},
+    {3058, kBusy},       {3572, kBusy},
+    {1020, kBusy},  // the row changed since it was read
+    {1412, kBusy},  // the table changed since the transaction began
+    {1317, kBusy},  // KILL QUERY
+    {1969, kBusy},  // the server's limit of a statement's time: MariaDB, MySQL
+    {3024, kBusy},       {1021, kFull},
+    {1114, kFull},       {1034, kCorrupt},  // a damaged table or index
+    {1035, kCorrupt},    {1194, kCorrupt},
+    {1195, kCorrupt},    {1712, kCorrupt},
+    {1932, kCorrupt},    {3, kIo},  // the server's files: the text may tell that they have no space
+    {1004, kIo},         {1005, kIo},
+    {1016, kIo},         {1023, kIo},
+    {1024, kIo},         {1026, kIo},
+    {1030, kIo},         {1105, kIo},
+    {1180, kIo},         {1181, kIo},
+    {1037, kIo},  // memory
+    {1038, kIo},         {1041, kIo},
+    {1206, kIo},         {2008, kIo},
+    {1040, kIo},  // connections, statements
+    {1203, kIo},         {1226, kIo},
+    {1461, kIo},         {1044, kIo},  // not this user's right
+    {1142, kIo},         {1143, kIo},
+    {1227, kIo},         {1290, kIo},  // a server that only reads, a replica say
+    {1836, kIo},
+});
 
 // Storage engines put the system's or their own number into the text: ENOSPC, EDQUOT, EFBIG, and full tables
 // (HA_ERR_RECORD_FILE_FULL, HA_ERR_INDEX_FILE_FULL).
@@ -65,91 +129,10 @@ bool is_refusal(unsigned code) noexcept {
 }
 
 ErrorKind mysql_kind(unsigned code, std::string_view text) noexcept {
-  switch (code) {
-    case 1022:
-    case 1062:
-    case 1169:
-    case 1586:
-    case 1859:
-      return ErrorKind::unique_violation;
-    case 1048:  // NULL in a NOT NULL column
-    case 1138:
-    case 1263:
-    case 1364:  // a column without a default
-    case 1216:  // foreign keys
-    case 1217:
-    case 1451:
-    case 1452:
-    case 1557:
-    case 3819:  // CHECK: MySQL, MariaDB
-    case 4025:
-    case 1264:  // out of the column's range
-    case 1690:
-    case 1265:  // not a value of the column's type
-    case 1292:
-    case 1366:
-    case 1365:  // division by zero
-    case 1406:  // too long
-    case 1153:  // larger than max_allowed_packet
-    case 1301:
-    case 2020:
-    case 3140:  // no JSON
-    case 1526:  // no partition for it
-    case 1644:  // a trigger's SIGNAL
-      return ErrorKind::constraint;
-    case 1205:  // lock wait time-out
-    case 1213:  // deadlock
-    case 1614:
-    case 1689:
-    case 3058:
-    case 3572:
-    case 1020:  // the row changed since it was read
-    case 1412:  // the table changed since the transaction began
-    case 1317:  // KILL QUERY
-    case 1969:  // the server's limit of a statement's time: MariaDB, MySQL
-    case 3024:
-      return ErrorKind::busy;
-    case 1021:
-    case 1114:
-      return ErrorKind::full;
-    case 1034:  // a damaged table or index
-    case 1035:
-    case 1194:
-    case 1195:
-    case 1712:
-    case 1932:
-      return ErrorKind::corrupt;
-    case 3:  // the server's files
-    case 1004:
-    case 1005:
-    case 1016:
-    case 1023:
-    case 1024:
-    case 1026:
-    case 1030:
-    case 1105:
-    case 1180:
-    case 1181:
-      return tells_of_no_space(text) ? ErrorKind::full : ErrorKind::io;
-    case 1037:  // memory
-    case 1038:
-    case 1041:
-    case 1206:
-    case 2008:
-    case 1040:  // connections, statements
-    case 1203:
-    case 1226:
-    case 1461:
-    case 1044:  // not this user's right
-    case 1142:
-    case 1143:
-    case 1227:
-    case 1290:  // a server that only reads, a replica say
-    case 1836:
-      return ErrorKind::io;
-    default:
-      return is_lost(code) ? ErrorKind::lost : ErrorKind::misuse;
-  }
+  if (is_lost(code)) return ErrorKind::lost;
+  const auto found = std::ranges::find(kKinds, code, &CodeAndKind::code);
+  if (found == kKinds.end()) return ErrorKind::misuse;
+  return found->kind == ErrorKind::io && tells_of_no_space(text) ? ErrorKind::full : found->kind;
 }
 
 }  // namespace weir::sql::detail

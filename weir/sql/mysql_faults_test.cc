@@ -3,14 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <array>
 #include <latch>
-#include <map>
-#include <random>
-#include <set>
 #include <thread>
 
-#include "weir/base/random.h"
 #include "weir/sql/database.h"
 #include "weir/sql/mysql_fixture.h"
 #include "weir/sql/transaction.h"
@@ -22,79 +17,11 @@ using namespace std::chrono_literals;
 using testing::HasSubstr;
 using testing::Not;
 
-const Query kInsert{"test", "insert", "INSERT INTO t (id, v) VALUES (?, 0)"};
-const Query kAdd{"test", "add", "UPDATE t SET v = v + 1 WHERE id = ?"};
-const Query kGet{"test", "get", "SELECT v FROM t WHERE id = ?"};
-const Query kCount{"test", "count", "SELECT count(*) FROM t"};
-const Query kConnection{"test", "connection", "SELECT connection_id()"};
-
 std::chrono::milliseconds since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begin);
 }
 
-class MysqlFaultsConcurrency : public testing::Test {
- protected:
-  void open(MysqlOptions options = {}, Options database_options = {}) {
-    options.url = url;
-    database_options.driver = mysql(options);
-    database_options.readers = 1;
-    database = std::make_unique<Database>(std::move(database_options));
-    const Migration schema{1, "t", "CREATE TABLE t (id BIGINT PRIMARY KEY, v BIGINT NOT NULL)"};
-    database->migrate("test", {&schema, 1});
-  }
-  // One writer, and time-outs of a second or two.
-  void open_impatient() {
-    open({.writers = 1, .connect_timeout = 1s, .read_timeout = 2s, .lock_timeout = 1s});
-  }
-
-  int count() {
-    return database->read_now([](Session& session) { return session.one(kCount, first<int>).value(); });
-  }
-  int value(int id) {
-    return database->read_now([id](Session& session) { return session.one(kGet, first<int>, id).value(); });
-  }
-  void insert(int id) {
-    database->write_now([id](Session& session) { session.execute(kInsert, id); });
-  }
-  static void kill_connection_of(Session& session) { kill(session.one(kConnection, first<Id>).value()); }
-  static void kill(Id connection) {
-    Session root = shared_server().root();
-    root.script({"test", "kill", "KILL CONNECTION " + std::to_string(connection)});
-    // KILL returns before the connection is gone.
-    const Query still{"test", "still", "SELECT count(*) FROM information_schema.processlist WHERE id = ?"};
-    while (root.one(still, first<int>, connection).value() > 0) std::this_thread::yield();
-  }
-  template <class F>
-  ErrorKind kind_of(F&& f) {
-    try {
-      f();
-    } catch (const Error& error) {
-      last_text = error.what();
-      return error.kind();
-    }
-    ADD_FAILURE() << "nothing was thrown";
-    return ErrorKind::corrupt;
-  }
-  // Until the waits between tries to connect are over.
-  template <class F>
-  static void eventually(F f) {
-    const auto give_up = std::chrono::steady_clock::now() + 20s;
-    for (;;) {
-      try {
-        f();
-        return;
-      } catch (const Error& error) {
-        ASSERT_EQ(error.kind(), ErrorKind::lost) << error.what();
-        ASSERT_LT(std::chrono::steady_clock::now(), give_up) << error.what();
-        std::this_thread::sleep_for(10ms);
-      }
-    }
-  }
-
-  const std::string url = shared_server().make_database();
-  std::unique_ptr<Database> database;
-  std::string last_text;
-};
+using MysqlFaultsConcurrency = MysqlFaults;
 
 TEST_F(MysqlFaultsConcurrency, KilledWhileIdleNobodyNotices) {
   open({.writers = 1});
@@ -106,6 +33,27 @@ TEST_F(MysqlFaultsConcurrency, KilledWhileIdleNobodyNotices) {
     insert(i);
   }
   EXPECT_EQ(database->stats().repeats, 0U);
+}
+
+TEST_F(MysqlFaultsConcurrency, AStatementThatIsKilledIsTriedAgainWithItsWrite) {
+  open({.writers = 1});
+  std::thread writing([&] {
+    int runs = 0;
+    database->write_now([&](Session& session) {
+      session.execute(kInsert, 1);
+      if (++runs == 1) session.execute({"test", "sleep", "UPDATE t SET v = sleep(20)"});
+    });
+    EXPECT_EQ(runs, 2);
+  });
+  Session root = shared_server().root();
+  const Query sleeping{
+      "test", "sleeping",
+      "SELECT id FROM information_schema.processlist WHERE info LIKE 'UPDATE t SET v = sleep%'"};
+  std::optional<Id> connection;
+  while (!connection) connection = root.one(sleeping, first<Id>);
+  root.script({"test", "kill", "KILL QUERY " + std::to_string(*connection)});
+  writing.join();
+  EXPECT_EQ(count(), 1);
 }
 
 TEST_F(MysqlFaultsConcurrency, KilledBetweenTwoReadsTheSecondIsSentAgain) {
@@ -356,78 +304,6 @@ TEST_F(MysqlFaultsConcurrency, ALockThatIsNeverFreedIsBusy) {
   EXPECT_LT(since(begin), 5s);
   insert(2);
   EXPECT_EQ(count(), 2);
-}
-
-// Whatever ends a connection, and whenever: what was acknowledged is there, what was lost isn't, and no effect is
-// there twice or by half.
-TEST_F(MysqlFaultsConcurrency, EffectsHappenOnceOrNotAtAll) {
-  const auto seed = std::random_device()();
-  SCOPED_TRACE("seed " + std::to_string(seed));
-  open({.writers = 4});
-  insert(0);
-  constexpr int kThreads = 4;
-  std::atomic<bool> stop{false};
-  std::array<std::vector<std::pair<int, std::optional<ErrorKind>>>, kThreads> outcomes;
-  std::vector<std::thread> threads;
-  for (int n = 0; n < kThreads; ++n)
-    threads.emplace_back([&, n] {
-      Random random(seed + n);
-      for (int id = n + 1; !stop; id += kThreads) {
-        std::optional<ErrorKind> kind;
-        try {
-          database->write_now([&](Session& session) {
-            // In either order, so that there are deadlocks too.
-            const bool row_first = random.chance(0.5);
-            if (row_first) session.execute(kInsert, id);
-            session.execute(kAdd, 0);
-            if (!row_first) session.execute(kInsert, id);
-          });
-        } catch (const Error& error) {
-          kind = error.kind();
-          std::this_thread::sleep_for(1ms);
-        }
-        outcomes[static_cast<std::size_t>(n)].emplace_back(id, kind);
-      }
-    });
-  Random random(seed);
-  Session root = shared_server().root();
-  const Query victims{"test", "victims",
-                      "SELECT id FROM information_schema.processlist WHERE db = ? AND id <> connection_id()"};
-  const std::string name = url.substr(url.rfind('/') + 1);
-  for (int i = 0; i < 150; ++i) {
-    for (const Id victim : root.all(victims, first<Id>, name)) {
-      if (!random.chance(0.3)) continue;
-      try {
-        root.script({"test", "kill", "KILL CONNECTION " + std::to_string(victim)});
-      } catch (const Error&) {  // it is gone already
-      }
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(random.below(10)));
-  }
-  shared_server().kill();
-  shared_server().start();
-  std::this_thread::sleep_for(200ms);
-  stop = true;
-  for (auto& thread : threads) thread.join();
-  std::set<int> there;
-  eventually([&] {
-    there.clear();
-    database->read_now([&](Session& session) {
-      session.each({"test", "ids", "SELECT id FROM t WHERE id > 0"},
-                   [&](const Row& row) { there.insert(row.get<int>(0)); });
-    });
-  });
-  std::map<std::optional<ErrorKind>, int> kinds;
-  for (const auto& each : outcomes)
-    for (const auto& [id, kind] : each) {
-      ++kinds[kind];
-      if (!kind) EXPECT_TRUE(there.contains(id)) << id << " was acknowledged";
-      if (kind == ErrorKind::lost) EXPECT_FALSE(there.contains(id)) << id << " was lost";
-      EXPECT_TRUE(!kind || kind == ErrorKind::lost || kind == ErrorKind::unknown) << id << to_string(*kind);
-    }
-  EXPECT_EQ(value(0), static_cast<int>(there.size()));
-  EXPECT_GT(kinds[std::nullopt], 50);
-  EXPECT_GT(kinds[ErrorKind::lost], 0);
 }
 
 TEST_F(MysqlFaultsConcurrency, WhatCantBeOpenedSaysWhyWithoutThePassword) {

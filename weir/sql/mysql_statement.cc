@@ -184,52 +184,50 @@ void MysqlStatement::count_changes() {
   connection_.count({rows, tells_id ? static_cast<Id>(mysql_stmt_insert_id(statement_.get())) : 0});
 }
 
+MysqlStatement::Form MysqlStatement::form_of(const MYSQL_FIELD& field) {
+  switch (static_cast<int>(field.type)) {
+    case MYSQL_TYPE_TINY:
+    case MYSQL_TYPE_SHORT:
+    case MYSQL_TYPE_INT24:
+    case MYSQL_TYPE_LONG:
+    case MYSQL_TYPE_LONGLONG:
+    case MYSQL_TYPE_YEAR:
+      return Form::integer;
+    case MYSQL_TYPE_FLOAT:
+    case MYSQL_TYPE_DOUBLE:
+      return Form::real;
+    case MYSQL_TYPE_DECIMAL:
+    case MYSQL_TYPE_NEWDECIMAL:
+      return Form::decimal;
+    case MYSQL_TYPE_DATE:
+    case MYSQL_TYPE_TIME:
+    case MYSQL_TYPE_DATETIME:
+    case MYSQL_TYPE_TIMESTAMP:
+    case MYSQL_TYPE_BIT:
+      return Form::foreign;
+    case kMysqlJson:
+      return Form::text;
+    default:
+      return field.charsetnr == kBinaryCharset ? Form::blob : Form::text;
+  }
+}
+
+// Gives each column of the result its place, large enough for the longest of its values, and tells the client
+// library of it.
 void MysqlStatement::lay_out_columns() {
   metadata_.reset(mysql_stmt_result_metadata(statement_.get()));
   if (!metadata_) throw Error(ErrorKind::io, "memory ran out");
-  const MYSQL_FIELD* const fields = mysql_fetch_fields(metadata_.get());
-  const unsigned count = mysql_num_fields(metadata_.get());
-  columns_.assign(count, {});
-  results_.assign(count, {});
+  const std::span fields(mysql_fetch_fields(metadata_.get()), mysql_num_fields(metadata_.get()));
+  columns_.assign(fields.size(), {});
+  results_.assign(fields.size(), {});
   std::size_t size = 0;
-  for (unsigned i = 0; i < count; ++i) {
-    const MYSQL_FIELD& field = fields[i];
-    Column& column = columns_[i];
-    switch (static_cast<int>(field.type)) {
-      case MYSQL_TYPE_TINY:
-      case MYSQL_TYPE_SHORT:
-      case MYSQL_TYPE_INT24:
-      case MYSQL_TYPE_LONG:
-      case MYSQL_TYPE_LONGLONG:
-      case MYSQL_TYPE_YEAR:
-        column.form = Form::integer;
-        break;
-      case MYSQL_TYPE_FLOAT:
-      case MYSQL_TYPE_DOUBLE:
-        column.form = Form::real;
-        break;
-      case MYSQL_TYPE_DECIMAL:
-      case MYSQL_TYPE_NEWDECIMAL:
-        column.form = Form::decimal;
-        break;
-      case MYSQL_TYPE_DATE:
-      case MYSQL_TYPE_TIME:
-      case MYSQL_TYPE_DATETIME:
-      case MYSQL_TYPE_TIMESTAMP:
-      case MYSQL_TYPE_BIT:
-        column.form = Form::foreign;
-        break;
-      default:
-        column.form = field.charsetnr == kBinaryCharset && static_cast<int>(field.type) != kMysqlJson
-                          ? Form::blob
-                          : Form::text;
-    }
-    column.offset = size;
-    const bool as_bytes = column.form != Form::integer && column.form != Form::real;
-    if (as_bytes) size += field.max_length;
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    columns_[i].form = form_of(fields[i]);
+    columns_[i].offset = size;
+    if (columns_[i].form != Form::integer && columns_[i].form != Form::real) size += fields[i].max_length;
   }
   bytes_.resize(size);
-  for (unsigned i = 0; i < count; ++i) {
+  for (std::size_t i = 0; i < fields.size(); ++i) {
     Column& column = columns_[i];
     MYSQL_BIND& to = results_[i];
     to.length = &column.length;

@@ -76,6 +76,7 @@ class MysqlStatement final : public Statement {
     void operator()(MYSQL_RES* result) const noexcept { mysql_free_result(result); }
   };
 
+  static Form form_of(const MYSQL_FIELD& field);
   MysqlOutcome prepare();
   MysqlOutcome execute();
   MysqlOutcome fetch_all();
