@@ -24,7 +24,7 @@ def main(arguments):
     except Failure as why:
         _say(str(why))
         return interrupted or why.code
-    except process.Stuck as why:
+    except (process.Stuck, OSError) as why:
         _say(str(why))
         return interrupted or 1
 

@@ -8,12 +8,13 @@ import shutil
 
 from . import kafka_wire
 from .ports import free_port
-from .service import REPOSITORY, Failure, Service, Unreachable, tail
+from .service import REPOSITORY, Failure, Service, TimedOut, Unreachable, tail
 
 POM = pathlib.Path(__file__).with_name("kafka_pom.xml")
 VERSION = re.search(r"<kafka.version>(.+)</kafka.version>", POM.read_text())[1]
 # What Maven says when it reached nobody; of something that isn't there it says "Could not find".
 NOT_REACHED = re.compile(r"(could not|failed to) transfer|unknown host|offline mode", re.IGNORECASE)
+GOAL = "org.apache.maven.plugins:maven-dependency-plugin:copy-dependencies"
 FETCH_SECONDS = 300
 HEAP = "256m"
 
@@ -49,12 +50,12 @@ class Kafka(Service):
         for leftover in (folder, log):
             shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink(missing_ok=True)
         try:
-            self.run(["mvn", "-B", "-U", "-f", str(POM), "dependency:copy-dependencies", f"-DoutputDirectory={folder}"],
+            self.run(["mvn", "-q", "-B", "-U", "-Dstyle.color=never", "-f", str(POM), GOAL, f"-DoutputDirectory={folder}"],
                      timeout=FETCH_SECONDS, env=dict(os.environ), log=log)
         except Failure as why:
-            if log.exists() and NOT_REACHED.search(log.read_text(errors="replace")):
-                raise Unreachable("COULDN'T BE FETCHED: the jars of Kafka (org.apache.kafka:kafka_2.13:" + VERSION +
-                                  " from Maven Central); the registry can't be reached. Maven said:\n" + tail(log)) from why
+            if isinstance(why, TimedOut) or (log.exists() and NOT_REACHED.search(log.read_text(errors="replace"))):
+                raise Unreachable(f"COULDN'T BE FETCHED: the jars of Kafka (org.apache.kafka:kafka_2.13:{VERSION} from Maven Central): the "
+                                  f"registry can't be reached. Maven said:\n{tail(log)}") from why
             raise
         folder.rename(self.jars)
 

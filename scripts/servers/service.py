@@ -30,6 +30,10 @@ class Unreachable(Failure):
     code = 3
 
 
+class TimedOut(Failure):
+    """A command that didn't end in its time."""
+
+
 class Stopped(Failure):
     """The call was interrupted."""
 
@@ -176,7 +180,7 @@ class Service:
         try:
             while child.poll() is None:
                 if time.monotonic() > deadline:
-                    raise Failure(f"{self.name}: {argv[0]} doesn't end\n{tail(log)}")
+                    raise TimedOut(f"{self.name}: {argv[0]} didn't end within {timeout} s\n{tail(log)}")
                 self.pause()
         finally:
             if child.returncode is None:
