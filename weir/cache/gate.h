@@ -3,8 +3,9 @@
 // Each waiter resumes on its own executor, which counts as busy while it waits. A waiter's cancellation (its
 // asio cancellation slot) ends its own wait alone. Nobody is lost: who comes when the gate is open goes
 // through. Who is suspended here belongs to its own executor's context, as one who waits for a timer: when that
-// context is destroyed, so is the coroutine, and the gate may be opened afterwards. Thread-safe; the slots are used as
-// asio asks: emit on the waiter's own executor.
+// context is destroyed, so is the coroutine, and the gate may be opened before or afterwards (while it is being destroyed
+// nobody may touch what is on it, as ever with asio). Thread-safe; the slots are used as asio asks: emit on the waiter's
+// own executor.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>

@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/detached.hpp>
 #include <boost/asio/strand.hpp>
 #include <optional>
 #include <thread>
@@ -140,8 +142,8 @@ TEST_F(GateTest, AWaitThatIsNeverBegunNeedsNoGateAndHarmsNobody) {
   EXPECT_TRUE(alive.expired());
 }
 
-// Contexts with threads of their own, some of which are destroyed while the gate is opened.
-TEST(GateConcurrency, OpeningRacesWithDeadlinesAndWithContextsThatGo) {
+// Contexts with threads of their own; and one that is gone when the gate opens, or goes before its waiters have run.
+TEST(GateConcurrency, OpeningRacesWithDeadlinesAndMeetsContextsThatGo) {
   for (int round = 0; round < 50; ++round) {
     const auto gate = std::make_shared<Gate>();
     std::atomic<int> through{0}, timed_out{0};
@@ -155,24 +157,30 @@ TEST(GateConcurrency, OpeningRacesWithDeadlinesAndWithContextsThatGo) {
     for (int i = 0; i < kWaiters; ++i)
       all.push_back(asio::co_spawn(asio::make_strand(staying.executor()),
                                    count(gate, std::chrono::microseconds(20 * i)), asio::use_future));
-    std::thread passing([&] {
-      asio::io_context going;
-      std::atomic<int> ignored{0};
+    const auto token = std::make_shared<int>();
+    std::optional<asio::io_context> going(std::in_place);
+    std::thread coming([&] {
       for (int i = 0; i < kWaiters; ++i)
         asio::co_spawn(
-            going,
-            [](std::shared_ptr<Gate> at, std::atomic<int>& went) -> asio::awaitable<void> {
+            *going,
+            [](std::shared_ptr<Gate> at, std::shared_ptr<int> own) -> asio::awaitable<void> {
               co_await at->wait();
-              ++went;
-            }(gate, ignored),
+              ++*own;
+            }(gate, token),
             asio::detached);
-      turn(going);
+      turn(*going);
     });
+    if (round % 2 == 0) {
+      coming.join();
+      going.reset();
+    }
     std::this_thread::sleep_for(std::chrono::microseconds(20 * round));
     gate->open([] {});
+    if (coming.joinable()) coming.join();
+    going.reset();
     for (auto& one : all) one.get();
-    passing.join();
     EXPECT_EQ(through + timed_out, kWaiters);
+    EXPECT_EQ(token.use_count(), 1);
   }
 }
 

@@ -104,22 +104,35 @@ TEST(LocalCacheListener, WhatWasOverIsExpiredWhoeverFindsIt) {
   over([&] { cache.clear(); });
 }
 
-// Shards share the capacity: what has room in all of it may find none when another shard takes that at once.
+// What seemed to have room may find none when it is its turn: the capacity went down, or other shards took it.
 TEST(LocalCacheListenerConcurrency, OnlyWhatIsReplacedIsToldToBe) {
-  std::atomic<int> wrong{0};
+  constexpr int kThreads = 3;
+  std::atomic<int> wrong{0}, refused{0};
   thread_local int told_replaced = 0;
   Flat cache({.capacity = 64, .bound = Bound::weights, .shards = 8},
              {.removed = [](int, int, Removal why) { told_replaced += why == Removal::replaced ? 1 : 0; }});
+  const auto give_up = std::chrono::steady_clock::now() + seconds(10);
+  const auto enough = [&] { return refused >= 20'000 || std::chrono::steady_clock::now() > give_up; };
+  std::thread resizing([&] {
+    while (!enough()) {
+      cache.set_capacity(16);
+      cache.set_capacity(64);
+    }
+  });
   std::vector<std::thread> threads;
-  for (int t = 0; t < 4; ++t)
+  for (int t = 0; t < kThreads; ++t)
     threads.emplace_back([&, t] {
-      for (int i = 0; i < 20'000; ++i) {
+      for (int i = 0; !enough(); ++i) {
+        cache.put(t, i, 1);
         told_replaced = 0;
-        const bool kept = cache.put(t * 2 + i % 2, i, 1 + (i * 7) % 60);
-        if (!kept && told_replaced > 0) ++wrong;
+        if (cache.put(t, i, 17 + i % 40)) continue;
+        ++refused;
+        wrong += told_replaced;
       }
     });
   for (auto& thread : threads) thread.join();
+  resizing.join();
+  EXPECT_GT(refused, 0);
   EXPECT_EQ(wrong, 0);
 }
 

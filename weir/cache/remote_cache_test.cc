@@ -78,10 +78,8 @@ TEST_F(RemoteCacheTest, ValueAndTtlAreOfOneMoment) {
   redis::Client writer(writing.executor(), {.address = server().address(), .timeout = 5s});
   const auto write = [&]() -> asio::awaitable<void> {
     while (!stop) {
-      std::vector<Command> both;
-      both.emplace_back("SET", cache.value_name("a"), "Vshort", "PX", 60'000);
-      both.emplace_back("SET", cache.value_name("a"), "Vlong", "PX", 3'600'000);
-      co_await writer.pipeline(std::move(both));
+      co_await writer.execute(Command("SET", cache.value_name("a"), "Vshort", "PX", 60'000));
+      co_await writer.execute(Command("SET", cache.value_name("a"), "Vlong", "PX", 3'600'000));
     }
   };
   auto writes = writing.start(write());
