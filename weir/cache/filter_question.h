@@ -19,8 +19,8 @@ namespace weir::cache::detail {
 // Owned by a shared_ptr, which who asks and who answers share. The filter's coroutine runs on a strand of its own.
 class FilterQuestion : public std::enable_shared_from_this<FilterQuestion> {
  public:
-  explicit FilterQuestion(boost::asio::any_io_executor executor)
-      : strand_(boost::asio::make_strand(std::move(executor))) {}
+  explicit FilterQuestion(const boost::asio::any_io_executor& executor)
+      : strand_(boost::asio::make_strand(executor)) {}
 
   // Once. A filter that needs to wait for nothing has answered when this returns, if that runs on the executor.
   void ask(boost::asio::awaitable<Membership> filter);
