@@ -128,7 +128,8 @@ class CacheWrite {
   CacheWrite() = default;
   CacheWrite(CacheWrite&&) noexcept = default;
   CacheWrite& operator=(CacheWrite&& other) noexcept {
-    std::swap(state_, other.state_);
+    CacheWrite taken(std::move(other));
+    std::swap(state_, taken.state_);  // what was here ends now
     return *this;
   }
   ~CacheWrite() {

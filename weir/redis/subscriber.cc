@@ -43,10 +43,11 @@ class Subscriber::Listening : public std::enable_shared_from_this<Listening> {
   void start() { asio::co_spawn(strand_, live(shared_from_this()), asio::detached); }
 
   void stop() {
-    if (stopped_.exchange(true)) return;
+    const bool first = !stopped_.exchange(true);
     {
       const std::lock_guard waits_for_a_call(calling_);
     }
+    if (!first) return;
     asio::post(strand_, [self = shared_from_this()] {
       self->close();
       self->watch_.cancel();
@@ -64,6 +65,7 @@ class Subscriber::Listening : public std::enable_shared_from_this<Listening> {
     while (!self->stopped_) {
       self->given_up_ = nullptr;
       bool joined = false;
+      const auto began = Clock::system().steady_now();
       try {
         co_await self->open();
         co_await self->listen(joined);
@@ -71,7 +73,8 @@ class Subscriber::Listening : public std::enable_shared_from_this<Listening> {
         self->ended(joined, self->given_up_ ? self->given_up_ : Handshake::reason_of(error));
       }
       self->close();
-      if (joined) backoff.reset();
+      // Not by joining alone: whoever ends each subscription at once isn't to be asked ever faster.
+      if (joined && Clock::system().steady_now() - began >= longest) backoff.reset();
       if (self->stopped_) break;
       self->pause_.expires_after(backoff.next());
       co_await self->pause_.async_wait(asio::as_tuple(asio::use_awaitable));
@@ -79,7 +82,9 @@ class Subscriber::Listening : public std::enable_shared_from_this<Listening> {
   }
 
   asio::awaitable<void> open() {
-    began_ = last_received_ = Clock::system().steady_now();
+    began_ = Clock::system().steady_now();
+    unanswered_since_ = SteadyTime::max();
+    suspected_ = false;
     socket_ = std::make_shared<tcp::socket>(strand_);
     watch(socket_);
     error_code failure = asio::error::host_not_found;
@@ -101,7 +106,8 @@ class Subscriber::Listening : public std::enable_shared_from_this<Listening> {
     co_await asio::async_write(*socket_, asio::buffer(subscribe.bytes()), asio::use_awaitable);
     for (;;) {
       const std::size_t got = co_await socket_->async_read_some(asio::buffer(buffer_), asio::use_awaitable);
-      last_received_ = Clock::system().steady_now();
+      unanswered_since_ = SteadyTime::max();
+      suspected_ = false;
       reader.feed({buffer_.data(), got}, [&](Reply&& reply) { take(reply, joined); });
     }
   }
@@ -111,7 +117,8 @@ class Subscriber::Listening : public std::enable_shared_from_this<Listening> {
     const Reply::Array& parts = reply.array();
     const std::string& kind = parts.at(0).text();
     if (kind == "message" && joined) {
-      call([&] { calls_.message(parts.at(2).text()); });
+      const std::string& text = parts.at(2).text();
+      call([&] { calls_.message(text); });
     } else if (kind == "subscribe" && !joined) {
       joined = true;
       connected_ = true;
@@ -133,6 +140,8 @@ class Subscriber::Listening : public std::enable_shared_from_this<Listening> {
       f();
     } catch (const std::exception& error) {
       telemetry::swallowed("redis " + options_.name, error);
+    } catch (...) {
+      telemetry::swallowed("redis " + options_.name, std::runtime_error("not an exception"));
     }
   }
 
@@ -146,8 +155,13 @@ class Subscriber::Listening : public std::enable_shared_from_this<Listening> {
   void look_after(std::shared_ptr<tcp::socket> socket) {
     const auto now = Clock::system().steady_now();
     if (!connected_ && now - began_ >= options_.connect_timeout) return give_up("no subscription in time");
-    if (connected_ && now - last_received_ >= options_.silence_limit) return give_up("the server was silent");
-    if (connected_ && !std::exchange(pinging_, true)) ping(socket);
+    if (connected_ && unanswered_since_ <= now - options_.silence_limit) {
+      // If it was this process that stood still, the answer is here already and about to be read.
+      if (std::exchange(suspected_, true)) return give_up("the server was silent");
+    } else if (connected_ && !std::exchange(pinging_, true)) {
+      unanswered_since_ = std::min(unanswered_since_, now);
+      ping(socket);
+    }
     watch(std::move(socket));
   }
   void ping(const std::shared_ptr<tcp::socket>& socket) {
@@ -189,8 +203,9 @@ class Subscriber::Listening : public std::enable_shared_from_this<Listening> {
   std::vector<char> buffer_;
   // A new one for each connection: a write that is still under way must not find itself on the next.
   std::shared_ptr<tcp::socket> socket_;
-  SteadyTime began_{}, last_received_{};
-  const char* given_up_ = nullptr;  // why, if it was
+  SteadyTime began_{}, unanswered_since_{};  // of the first PING since something came; max: none
+  bool suspected_ = false;                   // of silence
+  const char* given_up_ = nullptr;           // why, if it was
   bool pinging_ = false;
   bool joined_before_ = false;
   std::atomic<bool> connected_{false}, stopped_{false};

@@ -8,8 +8,8 @@
 //  - A server that is silent for `silence_limit` (it is sent a PING each `ping_every`) is given up, and the
 //    connection made again with jittered backoff, for ever.
 //
-// A message is lost when it is published while no connection stands, and only then; who needs to know acts on
-// `joined`. What the calls throw is logged and swallowed. Thread-safe. RESP2.
+// A message is lost when no connection stands, or when it is what breaks it; `joined` comes after both. What the calls
+// throw is logged and swallowed. Thread-safe. RESP2.
 //
 //     redis::Subscriber news(io.get_executor(), {.address = address, .channel = "news"},
 //                            {.message = [](std::string_view text) { .. }, .joined = [] { .. }});
@@ -36,9 +36,10 @@ struct SubscriberOptions {
   Address address{};
   std::string channel;
   std::string name = "subscriber";  // the label `client` of the metrics
-  Millis connect_timeout{2000};     // of one attempt: the name, TCP, AUTH, PING, SUBSCRIBE
+  Millis connect_timeout{
+      2000};  // of one attempt: TCP, AUTH, PING, SUBSCRIBE (a name's look-up ends by itself)
   Millis ping_every{1000};
-  Millis silence_limit{3000};  // longer than ping_every
+  Millis silence_limit{3000};  // after the first PING without an answer; noticed at the second look
   Millis backoff_first{10};    // the longest wait before the first new attempt; doubles up to
   Millis backoff_max{2000};
   std::size_t max_message_bytes = std::size_t{16} << 20;  // a larger one breaks the connection

@@ -91,12 +91,36 @@ TEST_F(SubscriberConcurrency, ASilentServerIsGivenUp) {
 }
 
 TEST_F(SubscriberConcurrency, AServerThatIsSilentFromTheBeginningIsGivenUpToo) {
-  server_.pause();
-  Subscriber subscriber(loop_.executor(), quick(server_.address()), heard_.calls());
-  std::this_thread::sleep_for(500ms);
+  std::atomic<int> connections{0};
+  FakePeer peer([&](FakePeer::Socket& socket, int) {
+    ++connections;
+    char bytes[256];
+    boost::system::error_code ended;
+    while (!ended) socket.read_some(asio::buffer(bytes), ended);
+  });
+  const Subscriber subscriber(loop_.executor(), quick(peer.address()), heard_.calls());
+  EXPECT_TRUE(soon([&] { return connections >= 3; }));
   EXPECT_FALSE(subscriber.connected());
-  server_.resume();
-  EXPECT_TRUE(soon([&] { return subscriber.connected(); }));
+}
+
+TEST_F(SubscriberConcurrency, StopWaitsForACallUnderWayTheSecondTimeToo) {
+  std::promise<void> begun, go;
+  std::atomic<bool> done{false};
+  Subscriber subscriber(loop_.executor(), quick(server_.address()), {.message = [&](std::string_view) {
+                          subscriber.stop();
+                          begun.set_value();
+                          go.get_future().wait();
+                          done = true;
+                        }});
+  ASSERT_TRUE(soon([&] { return publish("stop") == 1; }));
+  begun.get_future().wait();
+  std::thread releaser([&] {
+    std::this_thread::sleep_for(50ms);
+    go.set_value();
+  });
+  subscriber.stop();
+  EXPECT_TRUE(done);
+  releaser.join();
 }
 
 TEST_F(SubscriberConcurrency, StartsBeforeItsServer) {
@@ -135,6 +159,7 @@ TEST_F(SubscriberConcurrency, ACallMayThrowAndStopItsSubscriber) {
     subscriber = std::make_unique<Subscriber>(loop_.executor(), quick(server_.address()),
                                               Subscriber::Calls{.message = [&](std::string_view text) {
                                                 ++calls;
+                                                if (text == "throw" && calls % 2 == 0) throw 42;
                                                 if (text == "throw")
                                                   throw std::runtime_error("thrown on purpose");
                                                 const std::lock_guard wait(made);
@@ -143,6 +168,8 @@ TEST_F(SubscriberConcurrency, ACallMayThrowAndStopItsSubscriber) {
   }
   ASSERT_TRUE(soon([&] { return publish("throw") == 1; }));
   ASSERT_TRUE(soon([&] { return calls >= 1; }));
+  publish("throw");
+  ASSERT_TRUE(soon([&] { return calls >= 2; }));
   const int before = calls;
   publish("stop");
   EXPECT_TRUE(soon([&] { return calls == before + 1; }));
@@ -175,31 +202,40 @@ TEST(SubscriberWithPassword, WantsTheRightOne) {
 
 // A peer that isn't Redis, or not any more: whatever it says, the next connection is a new beginning.
 TEST(SubscriberWithLiar, NonsenseBreaksTheConnection) {
-  const std::vector<std::string> answers{
-      "",
-      "+OK\r\n",
-      "+PONG\r\n",
-      "+PONG\r\n:1\r\n",
-      "$-1\r\n",
-      "\xff\xff",
-      "+PONG\r\n*0\r\n",
-      "+PONG\r\n*1\r\n$7\r\nmessage\r\n",
-      "+PONG\r\n*3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n*1\r\n$7\r\nmessage\r\n"};
+  const std::string joined = "*3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n";
+  // To the greeting; to SUBSCRIBE.
+  const std::vector<std::pair<std::string, std::string>> answers{
+      {"+OK\r\n", ""},
+      {"$-1\r\n", ""},
+      {"\xff\xff", ""},
+      {"+PONG\r\n:1\r\n", ""},
+      {"+PONG\r\n", "*0\r\n"},
+      {"+PONG\r\n", "+OK\r\n"},
+      {"+PONG\r\n", "-ERR no\r\n"},
+      {"+PONG\r\n", "*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$1\r\nx\r\n"},  // before it has joined
+      {"+PONG\r\n", joined + "*1\r\n$7\r\nmessage\r\n"},
+      {"+PONG\r\n", joined + "*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n:1\r\n"},
+      {"+PONG\r\n", joined + joined},
+      {"+PONG\r\n", joined + "$4\r\nPONG\r\n"}};
   std::atomic<int> connections{0};
   FakePeer peer([&](FakePeer::Socket& socket, int number) {
     ++connections;
     char bytes[256];
+    const auto& [greeting, after] = answers[static_cast<std::size_t>(number) % answers.size()];
     socket.read_some(asio::buffer(bytes));
-    const auto& answer = answers[static_cast<std::size_t>(number) % answers.size()];
-    asio::write(socket, asio::buffer(answer));
+    asio::write(socket, asio::buffer(greeting));
     boost::system::error_code ended;
+    socket.read_some(asio::buffer(bytes), ended);
+    if (!ended) asio::write(socket, asio::buffer(after));
     while (!ended) socket.read_some(asio::buffer(bytes), ended);
   });
   IoThreads loop(1);
   std::atomic<int> messages{0};
   {
-    const Subscriber subscriber(loop.executor(), quick(peer.address()),
-                                {.message = [&](std::string_view) { ++messages; }});
+    // The peer never ends a connection; nor would these limits within the test.
+    auto patient = quick(peer.address());
+    patient.connect_timeout = patient.silence_limit = 1h;
+    const Subscriber subscriber(loop.executor(), patient, {.message = [&](std::string_view) { ++messages; }});
     EXPECT_TRUE(soon([&] { return connections >= 3 * static_cast<int>(answers.size()); }));
   }
   EXPECT_EQ(messages, 0);
