@@ -25,7 +25,7 @@ class DropListeners : public std::enable_shared_from_this<DropListeners> {
   void heard(const std::string& cache, const std::vector<std::string>& keys) {
     const std::lock_guard lock(mutex_);
     if (const auto found = listeners_.find(cache); found != listeners_.end())
-      for (const auto& listener : found->second) listener.heard(keys);
+      for (const auto& listener : found->second) keys.empty() ? listener.missed() : listener.heard(keys);
   }
   void missed() {
     const std::lock_guard lock(mutex_);

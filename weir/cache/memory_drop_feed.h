@@ -1,10 +1,10 @@
 // MemoryDropFeed: what the DropFeeds of several nodes of a simulation share, in this process.
 //
-//     MemoryDropFeed::Air air;                       // one for all nodes
+//     auto air = std::make_shared<MemoryDropFeed::Air>();  // one for all nodes
 //     auto feed = std::make_shared<MemoryDropFeed>(air);  // one for each
 //
-// News arrive before `tell` returns, unless `air.lost` is set: then they are lost, and each other node is told that it
-// has missed something when `air.mend()` is called. Thread-safe.
+// News arrive before `tell` returns. After `air->lose()` they don't, and `tell` throws, until `air->mend()`; `air->interrupt()`
+// is what a node sees that was cut off for a moment. Thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -25,8 +25,8 @@ class MemoryDropFeed final : public DropFeed {
   class Air {
    public:
     void lose() { set_lost(true); }
-    void mend() {
-      set_lost(false);
+    void mend() { set_lost(false); }
+    void interrupt() {
       for (const auto& node : nodes()) node->missed();
     }
 
@@ -46,13 +46,13 @@ class MemoryDropFeed final : public DropFeed {
     Nodes nodes_;
   };
 
-  explicit MemoryDropFeed(Air& air) : air_(air) {
-    const std::lock_guard lock(air_.mutex_);
-    air_.nodes_.push_back(listeners_);
+  explicit MemoryDropFeed(std::shared_ptr<Air> air) : air_(std::move(air)) {
+    const std::lock_guard lock(air_->mutex_);
+    air_->nodes_.push_back(listeners_);
   }
   ~MemoryDropFeed() override {
-    const std::lock_guard lock(air_.mutex_);
-    std::erase(air_.nodes_, listeners_);
+    const std::lock_guard lock(air_->mutex_);
+    std::erase(air_->nodes_, listeners_);
   }
   MemoryDropFeed(const MemoryDropFeed&) = delete;
   MemoryDropFeed& operator=(const MemoryDropFeed&) = delete;
@@ -60,9 +60,9 @@ class MemoryDropFeed final : public DropFeed {
   boost::asio::awaitable<void> tell(std::string cache, std::vector<std::string> keys) override {
     Air::Nodes others;
     {
-      const std::lock_guard lock(air_.mutex_);
-      if (air_.lost_) throw Unavailable("the news are lost");
-      others = air_.nodes_;
+      const std::lock_guard lock(air_->mutex_);
+      if (air_->lost_) throw Unavailable("the news are lost");
+      others = air_->nodes_;
     }
     for (const auto& node : others)
       if (node != listeners_) node->heard(cache, keys);
@@ -73,7 +73,7 @@ class MemoryDropFeed final : public DropFeed {
   }
 
  private:
-  Air& air_;
+  const std::shared_ptr<Air> air_;
   const std::shared_ptr<DropListeners> listeners_ = std::make_shared<DropListeners>();
 };
 

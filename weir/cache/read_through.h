@@ -155,6 +155,7 @@ class ReadThrough {
   void stop() {
     core_->flights.stop();
     core_->bulkhead.stop();
+    if (core_->feed) core_->feed->end();
   }
 
   std::size_t size() const { return core_->local.size(); }      // entries

@@ -1,6 +1,8 @@
 // Several nodes whose local caches are told of each other's writes.
 #include <gtest/gtest.h>
 
+#include <numeric>
+
 #include "weir/cache/memory_drop_feed.h"
 #include "weir/cache/read_through_nodes_fixture.h"
 
@@ -21,7 +23,7 @@ struct ReadThroughFeed : ReadThroughNodes {
       nodes_.push_back(std::make_unique<TextCache>(given, store_.load(), io_.get_executor()));
     }
   }
-  MemoryDropFeed::Air air_;
+  const std::shared_ptr<MemoryDropFeed::Air> air_ = std::make_shared<MemoryDropFeed::Air>();
 };
 
 TEST_F(ReadThroughFeed, AWriteIsSeenAtOnceWhereTheOldValueWasCached) {
@@ -75,20 +77,68 @@ TEST_F(ReadThroughFeed, ALoadThatIsUnderWayElsewhereDoesNotBringTheOldValueBack)
 
 TEST_F(ReadThroughFeed, WhatMayHaveBeenMissedIsNotBelieved) {
   for (std::size_t i = 0; i < 3; ++i) get(i, 1);
-  air_.lose();
+  air_->lose();
   store_.rows[1] = "new";
   EXPECT_TRUE(now(node(0).invalidate_all({1})));  // both levels; the others don't know
   EXPECT_EQ(metric("weir_cache_told_total", "outcome", "error"), 1);
   EXPECT_EQ(**node(1).find(1), "one");
-  air_.mend();
+  air_->interrupt();
   EXPECT_FALSE(node(1).find(1));
   EXPECT_EQ(*get(1, 1), "new");
   EXPECT_EQ(metric("weir_cache_missed_total"), 3);
 }
 
+// The other end was never cut off, so nobody tells it that it missed something.
+TEST_F(ReadThroughFeed, WhatCouldNotBeToldIsToldAgain) {
+  for (std::size_t i = 0; i < 3; ++i) get(i, 1), get(i, 2), get(i, 3);
+  air_->lose();
+  store_.rows[1] = "new";
+  now(node(0).invalidate_all({1}));
+  store_.rows[2] = "newer";
+  now(node(0).invalidate_all({2}));
+  EXPECT_EQ(metric("weir_cache_told_total", "outcome", "error"), 1);  // the second didn't wait for a failure
+  pass(5s);
+  EXPECT_EQ(**node(1).find(1), "one");
+  air_->mend();
+  pass(2s);
+  for (std::size_t i = 1; i < 3; ++i) {
+    EXPECT_FALSE(node(i).find(1));
+    EXPECT_FALSE(node(i).find(2));
+    EXPECT_TRUE(node(i).find(3));
+  }
+  pass(10s);
+  EXPECT_EQ(metric("weir_cache_heard_total"), 4);  // once each
+  store_.rows[3] = "newest";
+  now(node(0).invalidate_all({3}));  // and it is as before
+  EXPECT_FALSE(node(1).find(3));
+}
+
+TEST_F(ReadThroughFeed, TooMuchThatCouldNotBeToldIsEverything) {
+  get(1, 1);
+  air_->lose();
+  std::vector<int> keys(10'001);
+  std::iota(keys.begin(), keys.end(), 100);
+  now(node(0).invalidate_all(keys));
+  EXPECT_TRUE(node(1).find(1));
+  air_->mend();
+  pass(2s);
+  EXPECT_FALSE(node(1).find(1));
+  EXPECT_EQ(metric("weir_cache_missed_total"), 2);
+}
+
+TEST_F(ReadThroughFeed, NobodyTellsAgainOnceItWasStopped) {
+  get(1, 1);
+  air_->lose();
+  now(node(0).invalidate_all({1}));
+  node(0).stop();
+  air_->mend();
+  pass(1min);
+  EXPECT_EQ(metric("weir_cache_heard_total"), 0);
+}
+
 TEST_F(ReadThroughFeed, WithoutNewsTheTtlBoundsTheDamage) {
   get(1, 1);
-  air_.lose();
+  air_->lose();
   store_.rows[1] = "new";
   now(node(0).invalidate_all({1}));
   pass(59s);
@@ -150,7 +200,7 @@ TEST_F(ReadThroughFeed, AFeedWantsKeysThatCanBeReadAgain) {
 // Hears one message in four.
 class Deaf final : public DropFeed {
  public:
-  explicit Deaf(MemoryDropFeed::Air& air) : feed_(air) {}
+  explicit Deaf(std::shared_ptr<MemoryDropFeed::Air> air) : feed_(std::move(air)) {}
   boost::asio::awaitable<void> tell(std::string cache, std::vector<std::string> keys) override {
     return feed_.tell(std::move(cache), std::move(keys));
   }
@@ -225,11 +275,12 @@ struct ReadThroughFeedModel : ReadThroughFeed {
   }
   void lose(bool really) {
     if (!really) return;
-    air_.lose();
+    air_->lose();
     lost_ = true;
   }
   void mend() {
-    air_.mend();
+    air_->mend();
+    pass(2s);  // what could not be told is told now
     lost_ = false;
     for (int key = 1; key <= kKeys; ++key) told_[key] = std::stoi(store_.rows[key]);
   }

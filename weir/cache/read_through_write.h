@@ -62,10 +62,16 @@ class Drop {
   static boost::asio::awaitable<void> run(std::shared_ptr<Drop> drop) {
     Core& core = *drop->core_;
     if (core.remote) co_await drop_remotely(*drop);
-    if (core.feed) co_await core.feed->tell(drop->keys_);
+    if (!core.feed) co_return;
+    co_await core.feed->tell(drop->keys_);
+    if (core.feed->wants_repeat())
+      boost::asio::co_spawn(boost::asio::make_strand(core.loads), repeat(drop->core_), boost::asio::detached);
   }
 
  private:
+  static boost::asio::awaitable<void> repeat(std::shared_ptr<Core> core) {
+    co_await core->feed->repeat(core->options.pause);
+  }
   static boost::asio::awaitable<void> drop_remotely(Drop& drop) {
     auto& remote = *drop.core_->remote;
     if (drop.own_) {

@@ -27,7 +27,7 @@ redis::Subscriber::Calls calls_of(const std::shared_ptr<DropListeners>& listener
                damaged = messages(client, "damaged")](std::string_view message) mutable {
     const auto parts = read_netstrings(message);
     // Whoever says what nobody understands may have said something that mattered.
-    if (parts.size() < 3) {
+    if (parts.size() < 2) {
       damaged.add();
       return listeners->missed();
     }
@@ -82,8 +82,7 @@ boost::asio::awaitable<void> RedisDropFeed::tell(std::string cache, std::vector<
     if (message.size() > head.size() && message.size() + key.size() > kMaxMessageBytes) finish();
     append_netstring(message, key);
   }
-  if (message.size() > head.size()) finish();
-  if (commands.empty()) co_return;
+  if (message.size() > head.size() || keys.empty()) finish();
   for (const redis::Reply& reply : co_await client_.pipeline(std::move(commands)))
     reply.throw_if_error("PUBLISH");
 }

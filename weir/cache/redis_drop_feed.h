@@ -4,7 +4,7 @@
 // `ping_every` of the subscriber, connects again, and takes everything that it kept as missed: until then what it has
 // may be old, for at most the time that it was cut off and no longer than its local TTLs.
 //
-// A message, for who looks with SUBSCRIBE: node, cache and keys, each as a netstring ("7:article,").
+// A message, for who looks with SUBSCRIBE: node, cache and keys (none: all), each as a netstring ("7:article,").
 // Metrics: weir_cache_feed_messages_total{client,outcome} with heard|own|damaged, and the subscriber's.
 #pragma once
 
@@ -35,7 +35,7 @@ class RedisDropFeed final : public DropFeed {
   boost::asio::awaitable<void> tell(std::string cache, std::vector<std::string> keys) override;
   std::unique_ptr<Listening> listen(std::string cache, Listener listener) override;
 
-  // Hears and tells nothing from here on.
+  // Hears nothing from here on.
   void stop() { subscriber_.stop(); }
   bool connected() const { return subscriber_.connected(); }
 
