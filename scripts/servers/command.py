@@ -42,8 +42,8 @@ def _interrupt(number, _frame):
 def _parse(arguments):
     parser = argparse.ArgumentParser(
         prog="scripts/services", formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Starts and stops private servers on 127.0.0.1, and prints the settings with which Weir uses them.",
-        epilog="up      starts what doesn't run, waits until all can be used, prints their settings: eval \"$(scripts/services up)\"\n"
+        description="Starts and stops private servers on 127.0.0.1, and prints their addresses as settings.",
+        epilog="up      starts what doesn't run, waits until all can be used, prints their settings, ready for a shell's eval\n"
                "down    stops them and removes their data; without names everything\n"
                "status  which run, where, since when; exit code 0 only if all that are asked for run\n\n"
                "They live in $WEIR_SERVICES_DIR, or weir-services-UID under $XDG_RUNTIME_DIR or /tmp.\n"

@@ -14,6 +14,7 @@
 #include "site/user/session_repository.h"
 #include "site/user/user_handler.h"
 #include "site/user/user_repository.h"
+#include "weir/base/random.h"
 #include "weir/cache/redis_drop_feed.h"
 #include "weir/cache/remote_levels.h"
 #include "weir/http/operational.h"
@@ -88,7 +89,9 @@ user::UserService::Options user_options(const config::Settings& settings) {
 // What the caches share with those of other processes: one connection for what is asked and told, one for what is
 // heard. They live where loads run.
 struct Shared {
-  Shared(const config::Settings& settings, const boost::asio::any_io_executor& executor);
+  // `names`: what all names there begin with, this site's alone.
+  Shared(const config::Settings& settings, const std::string& names,
+         const boost::asio::any_io_executor& executor);
   void stop() {
     feed->stop();
     client.stop();
@@ -109,11 +112,12 @@ redis::Options client_options(const config::Settings& settings) {
 }
 
 // Channels are the same for all databases of a server.
-redis::SubscriberOptions feed_options(const config::Settings& settings) {
+redis::SubscriberOptions feed_options(const config::Settings& settings, const std::string& names) {
   redis::SubscriberOptions options;
   options.address = redis::Address::parse(settings.text("cache.remote"));
-  options.channel = "weir:drops:" + std::to_string(options.address.database);
+  options.channel = names + ":drops:" + std::to_string(options.address.database);
   options.name = "cache_feed";
+  options.max_message_bytes = 16 * cache::RedisDropFeed::kMaxMessageBytes;
   return options;
 }
 
@@ -123,16 +127,22 @@ cache::OnRemoteError on_remote_error(const config::Settings& settings) {
   return word == "protect" ? cache::OnRemoteError::protect : cache::OnRemoteError::bulkhead;
 }
 
-Shared::Shared(const config::Settings& settings, const boost::asio::any_io_executor& executor)
+Shared::Shared(const config::Settings& settings, const std::string& names,
+               const boost::asio::any_io_executor& executor)
     : client(executor, client_options(settings)),
-      feed(std::make_shared<cache::RedisDropFeed>(client, executor, feed_options(settings))),
-      levels(client, {.lease = settings.boolean("cache.lease"), .on_error = on_remote_error(settings)},
-             feed) {}
+      feed(std::make_shared<cache::RedisDropFeed>(client, executor, feed_options(settings, names))),
+      levels(
+          client,
+          {.lease = settings.boolean("cache.lease"), .on_error = on_remote_error(settings), .prefix = names},
+          feed) {}
 
-std::unique_ptr<Shared> shared_of(const config::Settings& settings,
+// Ids count from 1 in each store: without a name of their own two sites on one Redis would read each other's articles
+// and people.
+std::unique_ptr<Shared> shared_of(const config::Settings& settings, user::SessionStore& secrets,
                                   const boost::asio::any_io_executor& executor) {
   if (settings.text("cache.remote").empty()) return nullptr;
-  return std::make_unique<Shared>(settings, executor);
+  const std::string site = secrets.secret_now("site", std::to_string(secure_random64()));
+  return std::make_unique<Shared>(settings, "weir:" + site, executor);
 }
 
 article::ArticleRepository::Options article_options(const config::Settings& settings,
@@ -184,7 +194,6 @@ struct Site::Parts {
   const config::Settings settings;
   ReadEvents* const events;
   Background background;
-  const std::unique_ptr<Shared> shared;  // null: the caches are this process's own
   sql::Database store;
   user::UserStore user_store{store};
   user::SessionStore session_store{store};
@@ -193,6 +202,7 @@ struct Site::Parts {
   interaction::CollectionStore collection_store{store};
   interaction::HistoryStore history_store{store};
   ranking::RankingStore ranking_store{store};
+  const std::unique_ptr<Shared> shared;  // null: the caches are this process's own
   user::UserRepository user_repository;
   user::SessionRepository session_repository;
   article::ArticleRepository article_repository;
@@ -213,8 +223,8 @@ struct Site::Parts {
 Site::Parts::Parts(const config::Settings& given, ReadEvents* road)
     : settings(given),
       events(road),
-      shared(shared_of(settings, background.executor())),
       store(store_options(settings)),
+      shared(shared_of(settings, session_store, background.executor())),
       user_repository(user_store, {.capacity = share(settings, kUserPercent), .remote = remote()},
                       background.executor()),
       session_repository(session_store, seconds(settings, "auth.refresh_ttl")),
@@ -307,8 +317,8 @@ void Site::Parts::stop() {
   user_repository.stop();
   interaction_repository.stop();
   ranking_repository.stop();
-  if (shared) shared->stop();
   store.stop();
+  if (shared) shared->stop();  // after the last write, whose drop it carries
   if (events != nullptr) events->queue.stop();
   background.stop();
 }

@@ -212,16 +212,24 @@ awaitable<Changed> ArticleRepository::edit(Edit edit) {
 
 awaitable<ArticleRepository::Published> ArticleRepository::publish(Id author, Id article, WallTime now) {
   co_await without_cancellation();
-  auto write = co_await articles_.begin_write(article);
+  // Who isn't the author changes nothing, and mustn't take the lease of a load that others wait for.
+  const auto known = co_await own_.get(article);
+  Articles::Write write;
+  const bool ahead = known && known->author_id == author;
+  if (ahead) write = co_await articles_.begin_write(article);
   auto published = co_await store_.publish(author, article, now);
-  if (published.changed.outcome != Outcome::done) {
-    write.abandon();
-    co_return Published{std::move(published.changed), std::nullopt};
-  }
-  co_await write.invalidate();
-  co_await forget_own({author}, {article});
   Published result{std::move(published.changed), std::nullopt};
-  if (published.copy)
+  if (result.changed.outcome != Outcome::done) {
+    if (ahead) write.abandon();
+    co_return result;
+  }
+  if (ahead) {
+    co_await write.invalidate();
+  } else {
+    co_await articles_.invalidate_all({article});
+  }
+  co_await forget_own({author}, {article});
+  if (ahead && published.copy)
     result.ahead.emplace(std::make_shared<const ReaderCopy>(*published.copy), std::move(write));
   co_return result;
 }

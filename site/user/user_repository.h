@@ -33,7 +33,7 @@ class UserRepository {
 
   struct Options {
     std::size_t capacity = std::size_t{16} << 20;  // bytes of the cache
-    // How long a change by another process (`weir admin grant`) may stay unseen.
+    // How long a change by another process (`weir admin grant`) may stay unseen that can't tell.
     std::chrono::milliseconds ttl{std::chrono::minutes(5)};
     const Clock* clock = &Clock::system();
     const cache::RemoteLevels* remote = nullptr;  // none: this process alone

@@ -219,10 +219,39 @@ def test_what_may_have_been_missed_is_not_believed(redis):
         assert eventually(lambda: ann.get("/v1/me").json()["roles"] == ["admin"])
 
 
+def test_two_sites_on_one_redis_keep_apart(redis):
+    with site(redis) as one, site(redis) as two:
+        ann, bob = Person(one, nickname="Ann"), Person(two, nickname="Bob")
+        assert ann.id == bob.id  # ids count from 1
+        first, second = ann.article("Ann's"), bob.article("Bob's")
+        assert first == second
+        for _ in range(2):
+            assert one.get(f"/v1/articles/{first}").json()["title"] == "Ann's"
+            assert two.get(f"/v1/articles/{second}").json()["title"] == "Bob's"
+            assert ann.get("/v1/me").json()["nickname"] == "Ann" and bob.get("/v1/me").json()["nickname"] == "Bob"
+            for server in (one, two):
+                assert server.stop() == 0
+                server.start()
+
+
+def test_the_password_is_not_logged_by_a_server_that_repeats_it():
+    redis = Redis()
+    redis.process = subprocess.Popen(["redis-server", "--port", str(redis.port), "--bind", "127.0.0.1", "--dir", redis.folder, "--save", "",
+                                      "--rename-command", "AUTH", ""], stdout=subprocess.DEVNULL)
+    try:
+        with site(redis) as server:
+            assert eventually(lambda: any("AUTH" in line for line in server.log))
+            Person(server)
+            assert PASSWORD not in "".join(server.log)
+    finally:
+        redis.__exit__()
+
+
 @pytest.mark.parametrize("key, value, told", [
     ("WEIR_CACHE_REMOTE", "rediss://:hush@127.0.0.1", "TLS isn't supported"),
     ("WEIR_CACHE_REMOTE", "http://:hush@127.0.0.1", "the scheme isn't redis"),
     ("WEIR_CACHE_REMOTE", "redis://ann@127.0.0.1", "a user without a password"),
+    ("WEIR_CACHE_REMOTE", "redis://:hush@h%0d%0aFLUSHALL", "control characters"),
     ("WEIR_CACHE_LEASE", "yes", "true or false"),
     ("WEIR_CACHE_ON_REMOTE_ERROR", "bulkhed", "bulkhead"),
 ])

@@ -15,13 +15,17 @@ std::string in_quotes(const std::string& text) {
   return '"' + text + '"';
 }
 
-// Hides too much rather than too little: what stands before the last "@" of something that is no URL, too.
+// Hides too much rather than too little: what stands before the last "@" of something that is no URL, too, and what
+// some write behind a "?".
 std::string without_credentials(const std::string& url) {
+  const std::size_t query = url.find_first_of("?#");
+  const std::string plain = url.substr(0, query),
+                    rest = query == std::string::npos ? "" : url[query] + std::string("***");
   const std::size_t end = url.rfind('@');
-  if (end == std::string::npos) return url;
+  if (end == std::string::npos) return plain + rest;
   const std::size_t scheme = url.find("://");
   const std::string begin = scheme < end ? url.substr(0, scheme + 3) : "";
-  return begin + "***" + url.substr(end);
+  return begin + "***" + (end < plain.size() ? plain.substr(end) + rest : "");
 }
 
 std::string shown_of(const Key& key, const std::string& value) {

@@ -101,6 +101,9 @@ TEST_F(SettingsTest, CredentialsInUrlsAreNotShown) {
   EXPECT_EQ(shown("redis://cache:6379/2"), "redis://cache:6379/2");
   EXPECT_EQ(shown("redis://:hush@cache:6379/2"), "redis://***@cache:6379/2");
   EXPECT_EQ(shown("redis://ann:hu@sh:/@cache"), "redis://***@cache");
+  EXPECT_EQ(shown("redis://ann:hush@cache?password=hush"), "redis://***@cache?***");
+  EXPECT_EQ(shown("redis://cache/3#hush"), "redis://cache/3#***");
+  EXPECT_EQ(shown("redis://ann:hu?sh@cache"), "redis://***");
   EXPECT_EQ(shown("ann:hush@cache"), "***@cache");
   EXPECT_EQ(shown("ann:hush@cache://x"), "***@cache://x");
   EXPECT_EQ(fault(file(""), {{"WEIR_CACHE_REMOTE", "http://:hush@cache"}}),

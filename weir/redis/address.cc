@@ -1,5 +1,6 @@
 #include "weir/redis/address.h"
 
+#include <algorithm>
 #include <boost/url/parse.hpp>
 #include <boost/url/url_view.hpp>
 #include <charconv>
@@ -41,6 +42,8 @@ Address Address::parse(std::string_view url) {
   Address address;
   address.host =
       view.host_type() == boost::urls::host_type::ipv6 ? view.host_address() : decoded(view.encoded_host());
+  if (std::ranges::any_of(address.host, [](unsigned char c) { return c <= ' ' || c == 0x7f; }))
+    refuse("the host has control characters or spaces");
   address.user = decoded(view.encoded_user());
   address.password = decoded(view.encoded_password());
   if (!address.user.empty() && address.password.empty()) refuse("a user without a password");

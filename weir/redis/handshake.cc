@@ -26,6 +26,17 @@ asio::awaitable<std::vector<asio::ip::tcp::endpoint>> Handshake::resolve(tcp::re
   co_return endpoints;
 }
 
+namespace {
+
+// A server that doesn't know AUTH repeats what came with it: the password.
+void throw_if_refused(const std::string& command, const Reply& reply) {
+  if (command != "AUTH" || !reply.is_error()) return reply.throw_if_error(command);
+  const std::string_view text = reply.error_text();
+  Reply(Reply::Kind::error, std::string(text.substr(0, text.find(' ')))).throw_if_error(command);
+}
+
+}  // namespace
+
 void Handshake::tune(tcp::socket& socket) {
   socket.set_option(tcp::no_delay(true));
   socket.set_option(asio::socket_base::keep_alive(true));
@@ -54,7 +65,7 @@ asio::awaitable<void> Handshake::greet(tcp::socket& socket, const Address& addre
     reader.feed({buffer.data(), got}, [&](Reply&& reply) { replies.push_back(std::move(reply)); });
   }
   if (replies.size() > hello.size()) throw ProtocolError("more replies than commands");
-  for (std::size_t i = 0; i < hello.size(); ++i) replies[i].throw_if_error(hello[i].name());
+  for (std::size_t i = 0; i < hello.size(); ++i) throw_if_refused(hello[i].name(), replies[i]);
   if (replies.back().text() != "PONG") throw ProtocolError("PING wasn't answered with PONG");
 }
 

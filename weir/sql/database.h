@@ -7,7 +7,8 @@
 // that throws takes back its own work only. On MySQL and MariaDB, whose server gathers commits by itself, a few
 // threads write, each write in a transaction of its own. It is serializable, so that a function finds the same
 // world on either store: what it has read stays so until it ends. When another writer is in the way of that
-// (deadlock 1213, lock wait 1205), the function's work is undone and it runs again.
+// (deadlock 1213, lock wait 1205, and what else the server calls busy), the function's work is undone and it runs
+// again.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -40,7 +41,7 @@ struct Options {
   // process, and a power cut may take back the last moments, but never leaves half a transaction (NORMAL).
   bool full_sync = true;
   // How long a write waits for another process to finish its own. On MySQL: a write that others were in the way
-  // of isn't tried again later than that after its first try.
+  // of isn't tried again later than about that after its first try.
   std::chrono::milliseconds busy_timeout{5'000};
   std::string name = "store";  // of the threads, and in errors
   const Clock* clock = &Clock::system();

@@ -27,7 +27,7 @@ struct Migration {
 // table weir_migration_steps, and goes on where it stopped. A statement that changes rows is done once,
 // because its progress commits with it. Of one that changes tables and that a crash has cut off from its
 // progress, nobody knows whether it was done: it is run again, and "exists already" and "isn't there any more" are
-// taken for done. One that fails leaves those before it in place, and a program whose text of that statement is
+// taken for done (a RENAME can't be told so: don't rename in a migration). One that fails leaves those before it in place, and a program whose text of that statement is
 // mended goes on with it. The session must not be in a transaction there.
 //
 // Throws Unusable when the store knows a migration that the program doesn't (it was used by a

@@ -45,7 +45,9 @@ bool was_done(const Error& error) {
     case 1051:  // no table to drop
     case 1060:  // the column exists
     case 1061:  // the index exists
+    case 1068:  // the primary key exists
     case 1091:  // no column or index to drop
+    case 1359:  // the trigger exists
     case 1826:  // the foreign key exists
     case 3822:  // the CHECK exists
       return true;

@@ -1,5 +1,6 @@
 #include "weir/sql/mysql_connection.h"
 
+#include <algorithm>
 #include <charconv>
 #include <mutex>
 
@@ -158,7 +159,8 @@ MysqlOutcome MysqlConnection::query(std::string_view text) {
 bool MysqlConnection::repeats(Lost lost, const MysqlFault& fault, SteadyTime begun) {
   if (!is_lost(fault.code) || lost != Lost::repeat || in_transaction_ || role_ == Driver::Role::migrator)
     return false;
-  const auto whole = std::chrono::ceil<std::chrono::seconds>(read_timeout());
+  const auto whole =
+      std::chrono::ceil<std::chrono::seconds>(std::min(read_timeout(), settings_->options.write_timeout));
   if (Clock::system().steady_now() - begun >= whole) return false;
   drop();
   return true;

@@ -79,7 +79,6 @@ class MysqlStatement final : public Statement {
   static Form form_of(const MYSQL_FIELD& field);
   MysqlOutcome prepare();
   MysqlOutcome execute();
-  MysqlOutcome fetch_all();
   MysqlOutcome fault() const;
   void execute_once();
   void count_changes();
