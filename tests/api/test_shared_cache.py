@@ -166,6 +166,25 @@ def test_a_redis_that_is_away_fails_no_read(redis, trouble):
         assert server.stop() == 0
 
 
+def test_a_redis_that_refuses_writes_brings_nothing_back(redis):
+    with site(redis) as server:
+        ann = Person(server)
+        gone, stays = ann.article("Gone"), ann.article("Stays")
+        assert server.get(f"/v1/articles/{gone}").status_code == 200
+        assert eventually(lambda: len(redis.values("article")) == 2)
+        assert redis.ask("CONFIG", "SET", "min-replicas-to-write", "1") == "+OK"  # reads go on
+        assert ann.post(f"/v1/articles/{gone}/withdraw").status_code == 200
+        assert server.get(f"/v1/articles/{gone}").status_code == 404
+        assert server.sum_of("weir_cache_owed_drops", cache="article") == 1
+        time.sleep(6)  # longer than an absence is believed here
+        assert server.get(f"/v1/articles/{gone}").status_code == 404
+        assert redis.ask("CONFIG", "SET", "min-replicas-to-write", "0") == "+OK"
+        time.sleep(6)
+        assert server.get(f"/v1/articles/{gone}").status_code == 404
+        assert server.get(f"/v1/articles/{stays}").status_code == 200
+        assert eventually(lambda: server.sum_of("weir_cache_owed_drops", cache="article") == 0)
+
+
 def test_protect_answers_503_while_redis_is_away(redis):
     with site(redis, WEIR_CACHE_ON_REMOTE_ERROR="protect") as server:
         article = Person(server).article()

@@ -102,6 +102,9 @@ CacheMetrics::CacheMetrics(const std::string& cache)
       key_failed(codec_failures(cache, "key")),
       encode_failed(codec_failures(cache, "encode")),
       decode_failed(codec_failures(cache, "decode")),
+      owed_drops(telemetry::gauge("weir_cache_owed_drops",
+                                  "Drops at the remote level that failed and weren't made up yet",
+                                  {{"cache", cache}})),
       remote_away(telemetry::gauge("weir_cache_remote_away", "1 while the remote level is known to fail",
                                    {{"cache", cache}})),
       bulkhead_loads(

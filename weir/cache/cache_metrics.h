@@ -51,6 +51,8 @@ struct CacheMetrics {
   // weir_cache_codec_failures_total{cache,operation}: key, encode, decode (damaged and foreign values too)
   telemetry::Counter key_failed, encode_failed, decode_failed;
   // weir_cache_remote_away, weir_cache_bulkhead_loads, weir_cache_bulkhead_waiting{cache}
+  telemetry::Gauge
+      owed_drops;  // weir_cache_owed_drops{cache}: failed, and to be made up before the key is read
   telemetry::Gauge remote_away, bulkhead_loads, bulkhead_waiting;
   telemetry::Gauge entries, weight;  // weir_cache_entries, weir_cache_weight_bytes{cache}
 };

@@ -99,6 +99,7 @@ struct ReadThroughCore : std::enable_shared_from_this<ReadThroughCore<K, V, Hash
     publisher.publish(local.stats(), local.size(), local.weight());
     metrics.bulkhead_loads.set(static_cast<double>(bulkhead.inside()));
     metrics.bulkhead_waiting.set(static_cast<double>(bulkhead.waiting()));
+    metrics.owed_drops.set(remote ? static_cast<double>(remote->owed()) : 0);
     metrics.remote_away.set(remote && remote->is_away() ? 1 : 0);
   }
 

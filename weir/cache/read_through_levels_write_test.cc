@@ -76,6 +76,67 @@ TEST_F(ReadThroughLevelsWrite, AbandoningAfterTheDropChangesNothing) {
   EXPECT_EQ(*get(1, 1), "new");
 }
 
+TEST_F(ReadThroughLevelsWrite, ADropThatFailedIsMadeUpBeforeTheKeyIsReadAgain) {
+  get(0, 1);
+  level_->set_trouble({.refuses = true});
+  store_.rows[1] = "new";
+  EXPECT_FALSE(now(node(0).invalidate_all({1})));
+  EXPECT_EQ(*get(0, 1), "new");  // from the store
+  level_->set_trouble({});
+  pass(10s);  // the level is asked again
+  node(0).invalidate(1);
+  EXPECT_EQ(*get(0, 1), "new");  // and not what stood there
+  EXPECT_EQ(*get(1, 1), "new");
+}
+
+TEST_F(ReadThroughLevelsWrite, ADropThatGetsThroughMakesUpTheOthers) {
+  get(0, 1), get(0, 2);
+  level_->set_trouble({.refuses = true});
+  store_.rows[1] = "new";
+  EXPECT_FALSE(now(node(0).invalidate_all({1})));
+  level_->set_trouble({});
+  EXPECT_TRUE(level_knows(1));
+  EXPECT_TRUE(now(node(0).invalidate_all({2})));
+  EXPECT_FALSE(level_knows(1));
+}
+
+TEST_F(ReadThroughLevelsWrite, BulkReadsMakeUpForDropsToo) {
+  get(0, 1), get(0, 2);
+  level_->set_trouble({.refuses = true});
+  store_.rows[1] = "new";
+  now(node(0).invalidate_all({1}));
+  level_->set_trouble({});
+  pass(10s);
+  node(0).clear();
+  const std::vector<int> keys{1, 2};
+  const auto found = now(node(0).get_all(keys));
+  EXPECT_EQ(*found[0], "new");
+  EXPECT_EQ(*found[1], "two");
+}
+
+TEST(OwedDrops, AreBoundedAndADebtMadeAnewStands) {
+  ManualClock clock;
+  OwedDrops owed(clock, 1h);
+  owed.add({"a", "b"});
+  const auto first = owed.among({"a", "c"});
+  ASSERT_EQ(first.size(), 1u);
+  owed.add({"a"});
+  owed.paid(first);
+  EXPECT_EQ(owed.among({"a"}).size(), 1u);
+  owed.paid(owed.all());
+  EXPECT_FALSE(owed.any());
+  std::vector<std::string> many;
+  for (std::size_t i = 0; i <= OwedDrops::kMost; ++i) many.push_back(std::to_string(i));
+  owed.add(many);
+  EXPECT_EQ(owed.size(), 0u);
+  EXPECT_EQ(owed.among({"whatever"}).size(), 1u);
+  owed.paid(owed.among({"whatever"}));
+  EXPECT_EQ(owed.among({"whatever"}).size(), 1u);  // nobody knows what is owed
+  clock.advance(2h);
+  EXPECT_TRUE(owed.among({"whatever"}).empty());
+  EXPECT_FALSE(owed.any());
+}
+
 TEST_F(ReadThroughLevelsWrite, AnAbsenceCachedAtBothLevelsDoesNotOutliveTheCreation) {
   EXPECT_FALSE(get(0, 9));
   EXPECT_TRUE(level_knows(9));

@@ -20,6 +20,7 @@
 #include "weir/base/fault.h"
 #include "weir/cache/breaker.h"
 #include "weir/cache/cache_metrics.h"
+#include "weir/cache/owed_drops.h"
 #include "weir/cache/read_through_options.h"
 #include "weir/cache/ttl.h"
 #include "weir/telemetry/metrics.h"
@@ -69,7 +70,8 @@ class RemoteStep {
         patience_(!use_.lease                      ? Millis(0)
                   : use_.patience > Millis::zero() ? use_.patience
                                                    : options.load_timeout / 2),
-        breaker_(clock_, use_.retry_first, use_.retry_last) {
+        breaker_(clock_, use_.retry_first, use_.retry_last),
+        owed_(clock_, kLongestKept) {
     if (!use_.codec.key || !use_.codec.encode || !use_.codec.decode)
       throw std::invalid_argument("the cache " + name_ + " has a remote level and no codec for it");
     // Or a slow load's lease would run out under it, and another node would load beside it.
@@ -84,7 +86,7 @@ class RemoteStep {
   Awaitable<Answer> ask(K key) {
     const auto name = name_of(key);
     if (!name) co_return Answer{.turn = Turn::unusable};
-    if (!allowed()) co_return Answer{};
+    if (!allowed() || !co_await made_up({*name})) co_return Answer{};
     auto tried = co_await attempt(level_.get_or_wait(*name, patience_));
     if (!tried.answer) co_return failed(tried.usable);
     if (auto known = understood(*name, std::move(*tried.answer))) co_return std::move(*known);
@@ -95,7 +97,7 @@ class RemoteStep {
   Awaitable<Answer> ask_refresh(K key, Duration fresh_for) {
     const auto name = name_of(key);
     if (!name) co_return Answer{.turn = Turn::unusable};
-    if (!allowed()) co_return Answer{};
+    if (!allowed() || !co_await made_up({*name})) co_return Answer{};
     auto there = co_await attempt(level_.get(*name));
     if (!there.answer) co_return failed(there.usable);
     if (*there.answer) {
@@ -120,7 +122,7 @@ class RemoteStep {
         answers[i].turn = Turn::unusable;
       }
     }
-    if (names.empty() || !allowed()) co_return answers;
+    if (names.empty() || !allowed() || !co_await made_up(names)) co_return answers;
     auto tried = co_await attempt(level_.get_or_lease_many(names));
     if (!tried.answer) {
       for (const std::size_t i : at) answers[i] = failed(tried.usable);
@@ -175,13 +177,12 @@ class RemoteStep {
     bool still_ours = false;  // the lease that was given is still good
   };
   Awaitable<Dropped> drop(K key, std::optional<RemoteLevel::Lease> own) {
+    if (!own) co_return Dropped{.done = co_await drop_many({std::move(key)})};
     Dropped dropped;
-    const auto name = name_of(key);
-    if (name && own) {
+    if (const auto name = name_of(key)) {
       const auto tried = co_await attempt(level_.remove(*name, std::move(*own)));
       dropped = {tried.answer.has_value(), tried.answer.value_or(false)};
-    } else if (name) {
-      dropped.done = (co_await attempt(level_.remove(*name))).answer.has_value();
+      co_await note_drop({*name}, dropped.done, tried.usable);
     }
     count_drops(1, dropped.done);
     co_return dropped;
@@ -191,7 +192,9 @@ class RemoteStep {
     for (const K& key : keys)
       if (auto name = name_of(key)) names.push_back(std::move(*name));
     const std::size_t usable = names.size();
-    const bool done = (co_await attempt(level_.remove_many(std::move(names)))).answer.has_value();
+    const auto tried = co_await attempt(level_.remove_many(names));
+    const bool done = tried.answer.has_value();
+    co_await note_drop(std::move(names), done, tried.usable);
     count_drops(keys.size(), done && usable == keys.size());
     co_return done&& usable == keys.size();
   }
@@ -224,6 +227,7 @@ class RemoteStep {
     co_return sight;
   }
 
+  std::size_t owed() const { return owed_.size(); }  // drops that failed, and weren't made up yet
   // Whether it failed when it was asked last, and how long it isn't asked from now on (zero or less: the next one
   // asks).
   bool is_away() const { return breaker_.is_open(); }
@@ -231,6 +235,29 @@ class RemoteStep {
   Millis patience() const { return patience_; }
 
  private:
+  // No value stands at the level for longer; what was written with a longer TTL isn't looked after beyond.
+  static constexpr std::chrono::hours kLongestKept{24};
+
+  // Whether what is believed of these keys may be: those whose drop had failed are dropped now, or it is false.
+  Awaitable<bool> made_up(std::vector<std::string> names) {
+    auto debts = owed_.among(names);
+    if (debts.empty()) co_return true;
+    co_return co_await pay(std::move(debts));
+  }
+  Awaitable<bool> pay(std::vector<OwedDrops::Debt> debts) {
+    std::vector<std::string> names;
+    names.reserve(debts.size());
+    for (const auto& [name, number] : debts) names.push_back(name);
+    const bool done = (co_await attempt(level_.remove_many(std::move(names)))).answer.has_value();
+    if (done) owed_.paid(debts);
+    co_return done;
+  }
+  // A drop that gets through takes with it what earlier ones left; a key that can't be used is nowhere.
+  Awaitable<void> note_drop(std::vector<std::string> names, bool done, bool usable) {
+    if (!done && usable) owed_.add(names);
+    if (done && owed_.any()) co_await pay(owed_.all());
+  }
+
   // What a call has answered; nothing: it failed, or can't be made (then not `usable`).
   template <class T>
   struct Tried {
@@ -360,6 +387,7 @@ class RemoteStep {
   const Millis negative_ttl_;
   const Millis patience_;
   Breaker breaker_;
+  OwedDrops owed_;
 };
 
 }  // namespace weir::cache
