@@ -1,6 +1,6 @@
 // RedisDropFeed: the DropFeed of nodes that share a Redis: one channel, to which each node publishes and subscribes.
 //
-// News travel in well under a millisecond. A node whose subscription breaks learns of that within `silence_limit` and
+// News travel in about a round trip. A node whose subscription breaks learns of that within `silence_limit` and
 // `ping_every` of the subscriber, connects again, and takes everything that it kept as missed: until then what it has
 // may be old, for at most the time that it was cut off and no longer than its local TTLs.
 //
