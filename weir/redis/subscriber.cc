@@ -121,12 +121,12 @@ class Subscriber::Listening : public std::enable_shared_from_this<Listening> {
       call([&] { calls_.message(text); });
     } else if (kind == "subscribe" && !joined) {
       joined = true;
+      call([&] { calls_.joined(); });
       connected_ = true;
       watch(socket_);  // at its new pace
       metrics_.connected.set(1);
       metrics_.connects_ok.add();
       if (std::exchange(joined_before_, true)) metrics_.reconnects.add();
-      call([&] { calls_.joined(); });
     } else if (kind != "pong") {
       throw ProtocolError("nobody asked for this: " + kind);
     }

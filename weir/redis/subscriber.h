@@ -61,6 +61,7 @@ class Subscriber {
 
   // Any thread, within a call too. More than once is harmless.
   void stop();
+  // Whether `joined` was called for the connection that stands.
   bool connected() const;
 
  private:

@@ -58,7 +58,7 @@ struct SubscriberConcurrency : testing::Test {
 TEST_F(SubscriberConcurrency, HearsItsChannelInOrder) {
   Subscriber subscriber(loop_.executor(), quick(server_.address()), heard_.calls());
   ASSERT_TRUE(heard_.is({"+"}));
-  EXPECT_TRUE(subscriber.connected());
+  EXPECT_TRUE(soon([&] { return subscriber.connected(); }));
   std::vector<std::string> wanted{"+"};
   for (int i = 0; i < 1000; ++i) {
     wanted.push_back(std::string("\0\r\n", 3) + std::to_string(i));
