@@ -2,28 +2,19 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <boost/asio/steady_timer.hpp>
 #include <mutex>
 
 #include "weir/base/random.h"
 #include "weir/cache/memory_drop_feed.h"
 #include "weir/cache/redis_drop_feed.h"
-#include "weir/testing/io_threads.h"
-#include "weir/testing/redis_server.h"
+#include "weir/redis/client_fixture.h"
 
 namespace weir::cache {
 namespace {
 
 using namespace std::chrono_literals;
 
-bool soon(const std::function<bool()>& so) {
-  const auto give_up = std::chrono::steady_clock::now() + 10s;
-  while (!so()) {
-    if (std::chrono::steady_clock::now() > give_up) return false;
-    std::this_thread::sleep_for(1ms);
-  }
-  return true;
-}
+using redis::soon;
 
 // What one listener was told, "!" for each `missed`.
 struct Heard {

@@ -39,7 +39,6 @@ class OwedDrops {
   // Those of the names that are owed.
   std::vector<Debt> among(const std::vector<std::string>& names) {
     std::vector<Debt> owed;
-    if (!any()) return owed;
     const std::lock_guard lock(mutex_);
     const bool all = clock_.steady_now() < all_until_;
     for (const std::string& name : names) {
@@ -61,6 +60,7 @@ class OwedDrops {
         debts_.erase(found);
     settle(clock_.steady_now() < all_until_);
   }
+  // One load: whether `among` could find anything.
   bool any() const { return any_.load(std::memory_order_acquire); }
   std::size_t size() const {
     const std::lock_guard lock(mutex_);

@@ -86,7 +86,7 @@ class RemoteStep {
   Awaitable<Answer> ask(K key) {
     const auto name = name_of(key);
     if (!name) co_return Answer{.turn = Turn::unusable};
-    if (!allowed() || !co_await made_up({*name})) co_return Answer{};
+    if (!allowed() || (owed_.any() && !co_await made_up({*name}))) co_return Answer{};
     auto tried = co_await attempt(level_.get_or_wait(*name, patience_));
     if (!tried.answer) co_return failed(tried.usable);
     if (auto known = understood(*name, std::move(*tried.answer))) co_return std::move(*known);
@@ -97,7 +97,7 @@ class RemoteStep {
   Awaitable<Answer> ask_refresh(K key, Duration fresh_for) {
     const auto name = name_of(key);
     if (!name) co_return Answer{.turn = Turn::unusable};
-    if (!allowed() || !co_await made_up({*name})) co_return Answer{};
+    if (!allowed() || (owed_.any() && !co_await made_up({*name}))) co_return Answer{};
     auto there = co_await attempt(level_.get(*name));
     if (!there.answer) co_return failed(there.usable);
     if (*there.answer) {
@@ -122,7 +122,7 @@ class RemoteStep {
         answers[i].turn = Turn::unusable;
       }
     }
-    if (names.empty() || !allowed() || !co_await made_up(names)) co_return answers;
+    if (names.empty() || !allowed() || (owed_.any() && !co_await made_up(names))) co_return answers;
     auto tried = co_await attempt(level_.get_or_lease_many(names));
     if (!tried.answer) {
       for (const std::size_t i : at) answers[i] = failed(tried.usable);
