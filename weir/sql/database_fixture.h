@@ -10,6 +10,12 @@
 
 namespace weir::sql {
 
+// Of a table t (id, v).
+inline const Query kInsert{"test", "insert", "INSERT INTO t (id, v) VALUES (?, ?)"};
+inline const Query kAdd{"test", "add", "UPDATE t SET v = v + ? WHERE id = ?"};
+inline const Query kGet{"test", "get", "SELECT v FROM t WHERE id = ?"};
+inline const Query kCount{"test", "count", "SELECT count(*) FROM t"};
+
 // Keeps so many writers busy until it is let go, so that what is written meanwhile waits (and on a store with one
 // writer forms one group).
 class Hold {

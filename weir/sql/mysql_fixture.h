@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "weir/sql/database.h"
+#include "weir/sql/error_fixture.h"
 #include "weir/testing/mariadb_server.h"
 
 namespace weir::sql {
@@ -25,7 +26,7 @@ inline const Query kGet{"test", "get", "SELECT v FROM t WHERE id = ?"};
 inline const Query kCount{"test", "count", "SELECT count(*) FROM t"};
 inline const Query kConnection{"test", "connection", "SELECT connection_id()"};
 
-class MysqlFaults : public testing::Test {
+class MysqlFaults : public testing::Test, protected ErrorWatch {
  protected:
   void open(MysqlOptions options = {}, Options database_options = {}) {
     options.url = url;
@@ -60,17 +61,6 @@ class MysqlFaults : public testing::Test {
     const Query still{"test", "still", "SELECT count(*) FROM information_schema.processlist WHERE id = ?"};
     while (root.one(still, first<int>, connection).value() > 0) std::this_thread::yield();
   }
-  template <class F>
-  ErrorKind kind_of(F&& f) {
-    try {
-      f();
-    } catch (const Error& error) {
-      last_text = error.what();
-      return error.kind();
-    }
-    ADD_FAILURE() << "nothing was thrown";
-    return ErrorKind::corrupt;
-  }
   // Until the waits between tries to connect are over.
   template <class F>
   static void eventually(F f) {
@@ -89,7 +79,6 @@ class MysqlFaults : public testing::Test {
 
   const std::string url = shared_server().make_database();
   std::unique_ptr<Database> database;
-  std::string last_text;
 };
 
 }  // namespace weir::sql

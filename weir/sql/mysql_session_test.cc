@@ -5,6 +5,7 @@
 #include <boost/json.hpp>
 #include <limits>
 
+#include "weir/sql/error_fixture.h"
 #include "weir/sql/mysql_error.h"
 #include "weir/sql/mysql_fixture.h"
 #include "weir/sql/placeholders.h"
@@ -16,21 +17,10 @@ namespace {
 using testing::HasSubstr;
 using Role = detail::Driver::Role;
 
-class MysqlSession : public testing::Test {
+class MysqlSession : public testing::Test, protected ErrorWatch {
  protected:
   Session open(Role role) const { return Session(mysql({.url = url})->open(role)); }
 
-  template <class F>
-  ErrorKind kind_of(F&& f) {
-    try {
-      f();
-    } catch (const Error& error) {
-      last_text = error.what();
-      return error.kind();
-    }
-    ADD_FAILURE() << "nothing was thrown";
-    return ErrorKind::corrupt;
-  }
   template <class T>
   T get(const std::string& expression) {
     return session.one({"test", "get", "SELECT " + expression + " AS x"}, first<T>).value();
@@ -39,7 +29,6 @@ class MysqlSession : public testing::Test {
 
   const std::string url = shared_server().make_database();
   Session session = open(Role::writer);
-  std::string last_text;
 };
 
 TEST_F(MysqlSession, IsSetUp) {

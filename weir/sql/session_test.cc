@@ -7,6 +7,7 @@
 #include <boost/json.hpp>
 #include <limits>
 
+#include "weir/sql/error_fixture.h"
 #include "weir/sql/placeholders.h"
 #include "weir/sql/store_fixture.h"
 #include "weir/sql/transaction.h"
@@ -39,23 +40,11 @@ const Query kUpsert{"test", "upsert",
 const Query kIgnore{"test", "ignore", "INSERT INTO t (id, v) VALUES (?, ?) ON CONFLICT DO NOTHING",
                     "INSERT IGNORE INTO t (id, v) VALUES (?, ?)"};
 
-class SessionContract : public testing::TestWithParam<StoreKind> {
+class SessionContract : public testing::TestWithParam<StoreKind>, protected ErrorWatch {
  protected:
   SessionContract() { session.script(kSchema); }
 
   std::int64_t count() { return session.one(kCount, first<std::int64_t>).value(); }
-
-  template <class F>
-  ErrorKind kind_of(F&& f) {
-    try {
-      f();
-    } catch (const Error& error) {
-      last_text = error.what();
-      return error.kind();
-    }
-    ADD_FAILURE() << "nothing was thrown";
-    return ErrorKind::io;
-  }
 
   // What comes back for `value` after a round through that column of the store.
   template <class T>
@@ -67,7 +56,6 @@ class SessionContract : public testing::TestWithParam<StoreKind> {
 
   std::unique_ptr<TestStore> store = GetParam().make();
   Session session{store->connect(Role::writer)};
-  std::string last_text;
 };
 
 INSTANTIATE_TEST_SUITE_P(Stores, SessionContract, testing::ValuesIn(kStores), name_of_store);

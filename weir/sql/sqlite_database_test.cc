@@ -24,11 +24,6 @@ namespace {
 namespace asio = boost::asio;
 using testing::HasSubstr;
 
-const Query kInsert{"test", "insert", "INSERT INTO t (id, v) VALUES (?, ?)"};
-const Query kAdd{"test", "add", "UPDATE t SET v = v + ? WHERE id = ?"};
-const Query kGet{"test", "get", "SELECT v FROM t WHERE id = ?"};
-const Query kCount{"test", "count", "SELECT count(*) FROM t"};
-
 class SqliteDatabaseConcurrency : public testing::Test {
  protected:
   void open(Options options = {}) {

@@ -5,6 +5,7 @@
 
 #include <limits>
 
+#include "weir/sql/error_fixture.h"
 #include "weir/sql/sqlite.h"
 #include "weir/sql/transaction.h"
 #include "weir/testing/temp_dir.h"
@@ -15,20 +16,9 @@ namespace {
 const Query kInsert{"test", "insert", "INSERT INTO t (id, v) VALUES (?, ?)"};
 const Query kFind{"test", "find", "SELECT v FROM t WHERE id = ?"};
 
-class SqliteSession : public testing::Test {
+class SqliteSession : public testing::Test, protected ErrorWatch {
  protected:
   SqliteSession() { session.script({"test", "schema", "CREATE TABLE t (id INTEGER PRIMARY KEY, v)"}); }
-
-  template <class F>
-  ErrorKind kind_of(F&& f) {
-    try {
-      f();
-    } catch (const Error& error) {
-      return error.kind();
-    }
-    ADD_FAILURE() << "nothing was thrown";
-    return ErrorKind::io;
-  }
 
   // What comes back for `value` after a round through the file.
   template <class T>
