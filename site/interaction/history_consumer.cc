@@ -11,7 +11,7 @@ constexpr std::size_t kMaxBatch = 2'000;
 
 }  // namespace
 
-HistoryConsumer::HistoryConsumer(InteractionService& interactions, queue::EmbeddedQueue& queue,
+HistoryConsumer::HistoryConsumer(InteractionService& interactions, queue::Queue& queue,
                                  std::chrono::seconds remember, const Clock& clock)
     : inbox_({.consumer = std::string(kHistoryGroup), .retention = remember, .clock = &clock}),
       consumer_(

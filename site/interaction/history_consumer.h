@@ -7,14 +7,14 @@
 #include "site/interaction/interaction_service.h"
 #include "weir/idempotency/inbox.h"
 #include "weir/queue/batch_consumer.h"
-#include "weir/queue/embedded_queue.h"
+#include "weir/queue/queue.h"
 
 namespace weir::site::interaction {
 
 class HistoryConsumer {
  public:
   // See InteractionConsumer.
-  HistoryConsumer(InteractionService& interactions, queue::EmbeddedQueue& queue,
+  HistoryConsumer(InteractionService& interactions, queue::Queue& queue,
                   std::chrono::seconds remember, const Clock& clock = Clock::system());
 
   void start() { consumer_.start(); }

@@ -4,7 +4,7 @@
 
 namespace weir::site::interaction {
 
-InteractionConsumer::InteractionConsumer(InteractionService& interactions, queue::EmbeddedQueue& queue,
+InteractionConsumer::InteractionConsumer(InteractionService& interactions, queue::Queue& queue,
                                          std::chrono::seconds remember, const Clock& clock)
     : inbox_({.consumer = std::string(kCountGroup), .retention = remember, .clock = &clock}),
       consumer_(queue, {.topic = std::string(kReadTopic), .group = std::string(kCountGroup)},

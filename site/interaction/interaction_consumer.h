@@ -7,7 +7,7 @@
 #include "site/interaction/interaction_service.h"
 #include "weir/idempotency/inbox.h"
 #include "weir/queue/batch_consumer.h"
-#include "weir/queue/embedded_queue.h"
+#include "weir/queue/queue.h"
 
 namespace weir::site::interaction {
 
@@ -15,7 +15,7 @@ class InteractionConsumer {
  public:
   // `remember`: how long the inbox vouches for what it has seen; it must exceed the queue's retention. Makes
   // the group known, and what it is given must outlive it. Begins with start().
-  InteractionConsumer(InteractionService& interactions, queue::EmbeddedQueue& queue,
+  InteractionConsumer(InteractionService& interactions, queue::Queue& queue,
                       std::chrono::seconds remember, const Clock& clock = Clock::system());
 
   void start() { consumer_.start(); }

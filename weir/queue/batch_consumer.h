@@ -3,7 +3,8 @@
 // It collects up to `max_batch` messages or for `max_wait`, whichever comes first, calls the handler once,
 // then commits the offsets: a crash in between delivers the batch again, with the same ids (see
 // idempotency::Inbox). Each partition belongs to one of the group's threads, so work for one key never
-// overlaps or reorders.
+// overlaps or reorders. When a partition goes to another member while its batch waits for the world, what is
+// left of the batch is dropped here: the other has it.
 //
 // What the handler throws decides what happens:
 // - weir::Unavailable (and sql::Error but for misuse and broken constraints): the world is away. The same
@@ -29,8 +30,8 @@
 #include <thread>
 #include <vector>
 
-#include "weir/queue/embedded_queue.h"
 #include "weir/queue/event.h"
+#include "weir/queue/queue.h"
 
 namespace weir::queue {
 
@@ -52,21 +53,21 @@ class BatchConsumer {
     std::string topic;
     std::string group;
     std::size_t max_batch = 10'000;             // messages that one call of the handler gets
-    std::size_t max_bytes = 8 * 1024 * 1024;    // stored bytes that one batch may begin to read, per thread
+    std::size_t max_bytes = 8 * 1024 * 1024;    // stored bytes that one batch may begin to read
     std::chrono::milliseconds max_wait{100};    // from the first message of a batch
-    unsigned threads = 1;                       // partitions are dealt to them
+    unsigned threads = 1;                       // members of the group; partitions are dealt to them
     int max_tries = 3;                          // of a message that fails alone
     std::chrono::milliseconds retry_first{50};  // backoff between tries
     std::chrono::milliseconds retry_max{5'000};
-    EmbeddedQueue::From from = EmbeddedQueue::From::earliest;  // where a new group begins
+    From from = From::earliest;  // where a new group begins
   };
   // Gets messages in the order of each partition, at least one; views are valid during the call. Called by
   // the group's threads, by each for its own partitions.
   using Handler = std::function<void(std::span<const Message>)>;
 
-  // Makes the group known. The queue must outlive the consumer; stop the consumer first, so that it can
+  // Makes the group known, and who looks after its dead letters. The queue must outlive the consumer; stop the consumer first, so that it can
   // commit.
-  BatchConsumer(EmbeddedQueue& queue, Options options, Handler handler);
+  BatchConsumer(Queue& queue, Options options, Handler handler);
   // Stops.
   ~BatchConsumer();
   BatchConsumer(const BatchConsumer&) = delete;
@@ -79,13 +80,12 @@ class BatchConsumer {
   void stop();
 
  private:
-  class Source;
   class Worker;
 
   // False when the consumer stops meanwhile.
   bool pause(std::chrono::milliseconds time);
 
-  EmbeddedQueue& queue_;
+  Queue& queue_;
   const Options options_;
   const Handler handler_;
   std::mutex mutex_;

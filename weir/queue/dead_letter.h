@@ -25,6 +25,9 @@ struct DeadLetter {
 // "read_events.interaction.dead"
 std::string dead_letter_topic(std::string_view topic, std::string_view group);
 
+// The group that a topic of dead letters has, so that none is lost before somebody looks.
+inline constexpr std::string_view kParkedGroup = "parked";
+
 // The payload of a dead letter. Reasons are cut at 1,000 bytes.
 std::string encode_dead_letter(const Message& message, std::string_view group, std::string_view reason);
 // Nothing for bytes that are none.

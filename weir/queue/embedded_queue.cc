@@ -4,8 +4,10 @@
 #include <array>
 #include <utility>
 
+#include "weir/queue/embedded_subscription.h"
 #include "weir/queue/partition.h"
 #include "weir/queue/record_batch.h"
+#include "weir/queue/topic_metrics.h"
 #include "weir/telemetry/log.h"
 
 namespace weir::queue {
@@ -102,10 +104,8 @@ struct EmbeddedQueue::Topic {
 
   explicit Topic(std::string topic_name)
       : name(std::move(topic_name)),
-        published(telemetry::counter("weir_queue_published_total", "Events that the queue has taken",
-                                     {{"topic", name}})),
-        dropped(telemetry::counter("weir_queue_dropped_total", "Events that the journal could not take",
-                                   {{"topic", name}})) {}
+        published(topic_metrics::published(name)),
+        dropped(topic_metrics::dropped(name)) {}
 
   const std::string name;
   std::int64_t id = 0;
@@ -269,11 +269,14 @@ void EmbeddedQueue::subscribe(const std::string& name, const std::string& group,
     return session.all(kCommitted, sql::first<std::int64_t>, of->id, group);
   });
   for (std::size_t partition = 0; partition < fresh.committed.size(); ++partition)
-    fresh.lag.push_back(
-        telemetry::gauge("weir_queue_lag", "Events published and not yet committed by the group",
-                         {{"topic", name}, {"group", group}, {"partition", std::to_string(partition)}}));
+    fresh.lag.push_back(topic_metrics::lag(name, group, static_cast<std::uint32_t>(partition)));
   const std::lock_guard lock(state_->mutex);
   of->groups.insert_or_assign(group, std::move(fresh));
+}
+
+std::unique_ptr<Subscription> EmbeddedQueue::join(const std::string& name, const std::string& group,
+                                                  Share share) {
+  return std::make_unique<detail::EmbeddedSubscription>(*this, name, group, share);
 }
 
 std::vector<std::int64_t> EmbeddedQueue::committed(const std::string& name, const std::string& group) {

@@ -4,7 +4,7 @@
 // A partition's offsets are dense and only grow; a group has one committed offset for each partition. What is
 // older than the retention is deleted in small steps, consumed or not, by a thread of the queue.
 //
-// Thread-safe. All calls block on SQL: never from an I/O thread. Errors are sql::Error (Unavailable).
+// Errors are sql::Error (an Unavailable).
 // Metrics: weir_queue_published_total{topic}, weir_queue_lag{topic,group,partition},
 // weir_queue_damaged_total{where="queue"}.
 #pragma once
@@ -19,16 +19,11 @@
 
 #include "weir/base/clock.h"
 #include "weir/queue/event.h"
+#include "weir/queue/queue.h"
 #include "weir/sql/database.h"
 #include "weir/telemetry/metrics.h"
 
 namespace weir::queue {
-
-struct Lag {
-  std::string topic, group;
-  std::uint32_t partition;
-  std::int64_t lag;  // events published and not yet committed by the group
-};
 
 // The stored records of some consecutive offsets of one partition.
 struct StoredBatch {
@@ -37,7 +32,7 @@ struct StoredBatch {
   sql::Blob records;
 };
 
-class EmbeddedQueue {
+class EmbeddedQueue final : public Queue {
  public:
   struct Options {
     std::string path;
@@ -57,22 +52,20 @@ class EmbeddedQueue {
   // Throws Unusable for a file that is no database, or is from the future, and std::system_error when the
   // system refuses one of the threads.
   explicit EmbeddedQueue(Options options);
-  ~EmbeddedQueue();
-  EmbeddedQueue(const EmbeddedQueue&) = delete;
-  EmbeddedQueue& operator=(const EmbeddedQueue&) = delete;
+  ~EmbeddedQueue() override;
 
-  // Creates the topic if it is new and grows it to the configured partitions if it has fewer. Its metrics are
-  // there at 0 from then on. Publishing to an unknown topic creates it too.
-  void create_topic(const std::string& topic);
-  std::vector<std::string> topics();
-  std::uint32_t partitions(const std::string& topic);
+  void create_topic(const std::string& topic) override;
+  std::vector<std::string> topics() override;
+  std::uint32_t partitions(const std::string& topic) override;
+  // In one transaction: all or none.
+  void publish(std::span<const Record> records) override;
+  void subscribe(const std::string& topic, const std::string& group, From from = From::earliest) override;
+  std::unique_ptr<Subscription> join(const std::string& topic, const std::string& group,
+                                     Share share = {}) override;
+  std::vector<Lag> lag() override;
+  bool available() const noexcept override { return true; }  // a failing disk shows in what is published
+  void stop() override;
 
-  // Publishes the records, in their order for each key, in one transaction.
-  void publish(std::span<const Record> records);
-
-  // Makes the group known, from the start of the topic (or its end); a group that is known keeps its offsets.
-  enum class From { earliest, latest };
-  void subscribe(const std::string& topic, const std::string& group, From from = From::earliest);
   // The offset that the group reads next, by partition.
   std::vector<std::int64_t> committed(const std::string& topic, const std::string& group);
   // Moves the group on; offsets only grow, a commit that comes late changes nothing.
@@ -87,7 +80,6 @@ class EmbeddedQueue {
   // taken the offset, it begins later.
   std::vector<StoredBatch> fetch(const std::string& topic, std::uint32_t partition, std::int64_t offset,
                                  int max_batches);
-  std::vector<Lag> lag();
 
   // Deletes at most kPruneRows batches that are past the retention; true when there may be more.
   bool prune_step();
@@ -99,9 +91,6 @@ class EmbeddedQueue {
   // stopped.
   bool wait_for_news(std::uint64_t seen, std::chrono::steady_clock::time_point until);
   void wake();
-
-  // Ends the threads; what is published is safe. Implied by the destructor.
-  void stop();
 
  private:
   struct Topic;

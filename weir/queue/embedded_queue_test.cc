@@ -68,7 +68,7 @@ TEST(EmbeddedQueue, GroupsKeepTheirOwnOffsetsWhichOnlyGrow) {
   EmbeddedQueue queue({.path = dir / "queue.db", .partitions = 2});
   queue.publish(Records(20));
   queue.subscribe("t", "early");
-  queue.subscribe("t", "late", EmbeddedQueue::From::latest);
+  queue.subscribe("t", "late", From::latest);
   EXPECT_EQ(total_lag(queue, "t", "early"), 20);
   EXPECT_EQ(total_lag(queue, "t", "late"), 0);
   queue.publish(Records(10));
@@ -78,7 +78,7 @@ TEST(EmbeddedQueue, GroupsKeepTheirOwnOffsetsWhichOnlyGrow) {
   queue.commit("t", "early", to);
   queue.commit("t", "early", back);
   EXPECT_EQ(queue.committed("t", "early"), (std::vector<std::int64_t>{5, 4}));
-  queue.subscribe("t", "early", EmbeddedQueue::From::latest);  // known: keeps its offsets
+  queue.subscribe("t", "early", From::latest);  // known: keeps its offsets
   EXPECT_EQ(queue.committed("t", "early"), (std::vector<std::int64_t>{5, 4}));
   EXPECT_EQ(total_lag(queue, "t", "late"), 10);
   // The same as a metric.

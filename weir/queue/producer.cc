@@ -17,7 +17,7 @@ constexpr std::chrono::seconds kGrowEvery{1};
 
 }  // namespace
 
-Producer::Producer(Journal& journal, EmbeddedQueue& queue, Options options)
+Producer::Producer(Journal& journal, Queue& queue, Options options)
     : journal_(journal), queue_(queue), options_(options), sender_([this] { run(); }) {}
 
 Producer::~Producer() {

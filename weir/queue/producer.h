@@ -15,9 +15,9 @@
 
 #include "weir/base/offload.h"
 #include "weir/base/unique_function.h"
-#include "weir/queue/embedded_queue.h"
 #include "weir/queue/event.h"
 #include "weir/queue/journal.h"
+#include "weir/queue/queue.h"
 
 namespace weir::queue {
 
@@ -37,7 +37,7 @@ class Producer {
 
   // The journal and the queue must outlive the producer. Throws std::system_error when the system refuses the
   // sender's thread.
-  Producer(Journal& journal, EmbeddedQueue& queue, Options options);
+  Producer(Journal& journal, Queue& queue, Options options);
   ~Producer();
   Producer(const Producer&) = delete;
   Producer& operator=(const Producer&) = delete;
@@ -76,7 +76,7 @@ class Producer {
   void wait_for(Journal::Position position, Completion done);
 
   Journal& journal_;
-  EmbeddedQueue& queue_;
+  Queue& queue_;
   const Options options_;
 
   std::mutex mutex_;               // guards all down to the sender's own

@@ -24,7 +24,7 @@ inline bool eventually(const std::function<bool()>& so) {
   return true;
 }
 
-inline std::int64_t total_lag(EmbeddedQueue& queue, const std::string& topic, const std::string& group) {
+inline std::int64_t total_lag(Queue& queue, const std::string& topic, const std::string& group) {
   std::int64_t sum = 0;
   for (const Lag& lag : queue.lag())
     if (lag.topic == topic && lag.group == group) sum += lag.lag;
