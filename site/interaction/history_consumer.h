@@ -14,8 +14,8 @@ namespace weir::site::interaction {
 class HistoryConsumer {
  public:
   // See InteractionConsumer.
-  HistoryConsumer(InteractionService& interactions, queue::Queue& queue,
-                  std::chrono::seconds remember, const Clock& clock = Clock::system());
+  HistoryConsumer(InteractionService& interactions, queue::Queue& queue, std::chrono::seconds remember,
+                  const Clock& clock = Clock::system());
 
   void start() { consumer_.start(); }
   void stop() { consumer_.stop(); }

@@ -15,8 +15,8 @@ class InteractionConsumer {
  public:
   // `remember`: how long the inbox vouches for what it has seen; it must exceed the queue's retention. Makes
   // the group known, and what it is given must outlive it. Begins with start().
-  InteractionConsumer(InteractionService& interactions, queue::Queue& queue,
-                      std::chrono::seconds remember, const Clock& clock = Clock::system());
+  InteractionConsumer(InteractionService& interactions, queue::Queue& queue, std::chrono::seconds remember,
+                      const Clock& clock = Clock::system());
 
   void start() { consumer_.start(); }
   // Finishes and commits what is in hand.

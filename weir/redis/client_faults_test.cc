@@ -79,7 +79,7 @@ TEST(ClientFaults, PausedServerEndsWaitsAndGoesOn) {
   auto in_time = loop.start(client.execute(Command("ECHO", "mine"), 10s));
   const auto text = fault_of<TimedOut>(std::move(late));
   EXPECT_TRUE(mentions(text, "unknown whether done")) << text;
-  EXPECT_LT(Clock::now() - began, 1s);
+  EXPECT_LT(Clock::now() - began, 5s);
   EXPECT_EQ(client.waiting(), 2U);  // its reply is still to come
   server.resume();
   // It comes, and isn't taken for the next one's.
@@ -279,7 +279,7 @@ TEST(ClientFaults, QueueIsBounded) {
   const auto began = Clock::now();
   const auto text = fault_of<NotDone>(loop.start(client.execute(Command("PING"))));
   EXPECT_TRUE(mentions(text, "too many")) << text;
-  EXPECT_LT(Clock::now() - began, 1s);
+  EXPECT_LT(Clock::now() - began, 5s);
   server.resume();
   for (int i = 0; i < 10; ++i) EXPECT_EQ(taken[i].get().text(), std::to_string(i));
 }
