@@ -57,6 +57,7 @@ class CommandLine {
   SeedOptions seed_;
   std::string seed_password_;
   ImportOptions import_;
+  std::string role_ = "all";
   std::string job_;
   std::string email_;
   std::string lab_;
@@ -70,8 +71,11 @@ CommandLine::CommandLine() {
   app_.set_help_flag("-h,--help", "this text");
   app_.set_version_flag("--version", std::string(kVersion));
   auto* serve_command = command(app_, "serve", "serves the site until it is told to stop",
-                                [this] { return serve(common_.settings()); });
+                                [this] { return serve(common_.settings(), role_); });
   setting_flag(*serve_command, "--listen", "http.listen", "ADDRESS:PORT; port 0 takes a free one");
+  serve_command->add_option("--role", role_, "what this node does: all, or some of web, consumer and job")
+      ->type_name("ROLE[,ROLE..]")
+      ->capture_default_str();
   add_data_commands();
   add_job_commands();
   add_admin_commands();

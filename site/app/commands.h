@@ -12,8 +12,9 @@
 
 namespace weir::site {
 
-// Serves until SIGTERM or SIGINT; a second one ends the process at once.
-int serve(const config::Settings& settings);
+// Serves until SIGTERM or SIGINT; a second one ends the process at once. `role`: what this node does, as
+// Roles::parse wants it.
+int serve(const config::Settings& settings, const std::string& role);
 
 struct SeedOptions {
   std::uint64_t articles = 120, users = 30, likes = 900, random_seed = 1;

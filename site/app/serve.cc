@@ -82,12 +82,14 @@ http::ServerOptions server_options(const config::Settings& settings) {
 
 }  // namespace
 
-int serve(const config::Settings& settings) {
+int serve(const config::Settings& settings, const std::string& role) {
+  const Roles roles = Roles::parse(role);
+  check_roles(roles, settings);
   const StopSignals signals;
   raise_open_files(static_cast<rlim_t>(settings.integer("http.max_connections")));
   const DataDirectory data(settings.text("data"));
-  ReadEvents events(settings);
-  Site site(settings, &events);
+  ReadEvents events(settings, roles);
+  Site site(settings, roles, events);
   std::atomic<bool> stopping{false};
   http::Server server(server_options(settings), site.routes([&stopping] { return stopping.load(); }),
                       user::authenticator(site.users()));

@@ -55,27 +55,8 @@ sql::Options store_options(const config::Settings& settings) {
   return options;
 }
 
-queue::Acks acks(const config::Settings& settings) {
-  const std::string text = settings.text("queue.acks");
-  if (text == "0") return queue::Acks::none;
-  return text == "1" ? queue::Acks::leader : queue::Acks::all;
-}
-
-std::uint32_t partitions(const config::Settings& settings) {
-  return static_cast<std::uint32_t>(settings.integer("queue.partitions"));
-}
-
 std::chrono::seconds seconds(const config::Settings& settings, std::string_view name) {
   return std::chrono::duration_cast<std::chrono::seconds>(settings.duration(name));
-}
-
-queue::EmbeddedQueue::Options queue_options(const config::Settings& settings) {
-  queue::EmbeddedQueue::Options options;
-  options.path = queue_path(settings).string();
-  options.partitions = partitions(settings);
-  options.full_sync = acks(settings) == queue::Acks::all;
-  options.retention = seconds(settings, "queue.retention");
-  return options;
 }
 
 user::UserService::Options user_options(const config::Settings& settings) {
@@ -171,28 +152,24 @@ const sql::Query kAlive{"store", "alive", "SELECT 1"};
 
 }  // namespace
 
-ReadEvents::ReadEvents(const config::Settings& settings)
-    : journal({.directory = made_directory(settings),
-               .size = settings.size("queue.journal"),
-               .lanes = partitions(settings)}),
-      queue(queue_options(settings)),
-      producer(journal, queue, {.acks = acks(settings)}) {
-  queue.create_topic(std::string(interaction::kReadTopic));
-}
-
 struct Site::Parts {
-  Parts(const config::Settings& given, ReadEvents* road);
+  Parts(const config::Settings& given, const Roles& roles_given, ReadEvents* road);
 
+  queue::Producer* producer() const {
+    return events != nullptr && events->producer ? &*events->producer : nullptr;
+  }
   const cache::RemoteLevels* remote() const { return shared ? &shared->levels : nullptr; }
   interaction::InteractionService::Doors doors();
   article::ArticleService::ReadsOf reads_of();
   void add_jobs();
   void start();
   void stop();
+  void add_site_routes(http::Router& router);
   http::OperationalOptions operational(std::function<bool()> stopping);
 
   const config::Settings settings;
-  ReadEvents* const events;
+  const Roles roles;
+  ReadEvents* const events;  // null in commands
   Background background;
   sql::Database store;
   user::UserStore user_store{store};
@@ -220,8 +197,9 @@ struct Site::Parts {
   std::shared_ptr<pages::PageWork> page_work;
 };
 
-Site::Parts::Parts(const config::Settings& given, ReadEvents* road)
+Site::Parts::Parts(const config::Settings& given, const Roles& roles_given, ReadEvents* road)
     : settings(given),
+      roles(roles_given),
       events(road),
       store(store_options(settings)),
       shared(shared_of(settings, session_store, background.executor())),
@@ -233,14 +211,14 @@ Site::Parts::Parts(const config::Settings& given, ReadEvents* road)
                              {.capacity = share(settings, kCountsPercent)}),
       users(user_repository, session_repository, user_options(settings)),
       articles(article_repository, reads_of()),
-      interactions(interaction_repository, road == nullptr ? nullptr : &road->producer, doors()),
+      interactions(interaction_repository, producer(), doors()),
       ranking_repository(ranking_store, ranking::sources_of(articles, interactions), background.executor()),
       rankings(ranking_repository, users, interactions, ranking_options(settings)) {
   store.migrate("idempotency", idempotency::migrations());
-  if (events != nullptr) {
+  if (events != nullptr && roles.consumer) {
     const auto remember = seconds(settings, "idempotency.inbox");
-    counting = std::make_unique<interaction::InteractionConsumer>(interactions, events->queue, remember);
-    remembering = std::make_unique<interaction::HistoryConsumer>(interactions, events->queue, remember);
+    counting = std::make_unique<interaction::InteractionConsumer>(interactions, *events->queue, remember);
+    remembering = std::make_unique<interaction::HistoryConsumer>(interactions, *events->queue, remember);
   }
   add_jobs();
 }
@@ -291,9 +269,15 @@ void Site::Parts::add_jobs() {
 }
 
 void Site::Parts::start() {
-  article_repository.start();
-  counting->start();
-  remembering->start();
+  if (roles.consumer) {
+    counting->start();
+    remembering->start();
+  }
+  if (roles.web) {
+    article_repository.start();
+    board_watch = std::make_unique<ranking::BoardWatch>(rankings);
+  }
+  if (!roles.job) return;
   const auto tick = [this](std::size_t job, std::chrono::milliseconds every) {
     scheduler::Job* const ticked = jobs[job].get();
     tickers.push_back(std::make_unique<scheduler::Ticker>(
@@ -301,7 +285,6 @@ void Site::Parts::start() {
   };
   tick(kHot, settings.duration("ranking.every"));
   tick(kPrune, kPruneEvery);
-  board_watch = std::make_unique<ranking::BoardWatch>(rankings);
 }
 
 // The sender goes before the consumers, so that they still get what it sends last.
@@ -309,7 +292,7 @@ void Site::Parts::stop() {
   if (page_work) page_work->stop();
   if (board_watch) board_watch->stop();
   for (const auto& ticker : tickers) ticker->stop();
-  if (events != nullptr) events->producer.stop();
+  if (producer() != nullptr) producer()->stop();
   if (counting) counting->stop();
   if (remembering) remembering->stop();
   users.stop();
@@ -319,7 +302,7 @@ void Site::Parts::stop() {
   ranking_repository.stop();
   store.stop();
   if (shared) shared->stop();  // after the last write, whose drop it carries
-  if (events != nullptr) events->queue.stop();
+  if (events != nullptr && events->queue) events->queue->stop();
   background.stop();
 }
 
@@ -335,14 +318,19 @@ http::OperationalOptions Site::Parts::operational(std::function<bool()> stopping
                               co_return http::Health::ok;
                             },
                             true});
-  options.checks.push_back(http::quick_check("journal", [this] {
-    // Half full: the queue has been away for a while.
-    const bool spooling = events->journal.waiting_bytes() > settings.size("queue.journal") / 2;
-    return spooling || events->journal.degraded() ? http::Health::degraded : http::Health::ok;
-  }));
-  options.checks.push_back(http::quick_check("filter", [this] {
-    return article_repository.filter_filled() ? http::Health::ok : http::Health::degraded;
-  }));
+  if (producer() != nullptr)
+    options.checks.push_back(http::quick_check("journal", [this] {
+      // Half full: the queue has been away for a while.
+      const bool spooling = events->journal->waiting_bytes() > settings.size("queue.journal") / 2;
+      return spooling || events->journal->degraded() ? http::Health::degraded : http::Health::ok;
+    }));
+  if (events->queue)
+    options.checks.push_back(http::quick_check(
+        "queue", [this] { return events->queue->available() ? http::Health::ok : http::Health::degraded; }));
+  if (roles.web)
+    options.checks.push_back(http::quick_check("filter", [this] {
+      return article_repository.filter_filled() ? http::Health::ok : http::Health::degraded;
+    }));
   if (shared)
     options.checks.push_back(http::quick_check(
         "cache", [this] { return shared->connected() ? http::Health::ok : http::Health::degraded; }));
@@ -350,8 +338,9 @@ http::OperationalOptions Site::Parts::operational(std::function<bool()> stopping
   return options;
 }
 
-Site::Site(const config::Settings& settings, ReadEvents* events)
-    : parts_(std::make_unique<Parts>(settings, events)) {}
+Site::Site(const config::Settings& settings) : parts_(std::make_unique<Parts>(settings, Roles{}, nullptr)) {}
+Site::Site(const config::Settings& settings, const Roles& roles, ReadEvents& events)
+    : parts_(std::make_unique<Parts>(settings, roles, &events)) {}
 Site::~Site() {
   stop();
 }
@@ -375,15 +364,18 @@ scheduler::Job* Site::job(std::string_view name) {
   return found == parts_->jobs.end() ? nullptr : found->get();
 }
 
+void Site::Parts::add_site_routes(http::Router& router) {
+  user::add_routes(router, users);
+  article::add_routes(router, articles, users, interactions);
+  interaction::add_routes(router, interactions);
+  ranking::add_routes(router, rankings);
+  page_work =
+      pages::add_routes(router, {users, articles, interactions, rankings}, share(settings, kPagePercent));
+}
+
 http::Router Site::routes(std::function<bool()> stopping) {
   http::Router router;
-  user::add_routes(router, parts_->users);
-  article::add_routes(router, parts_->articles, parts_->users, parts_->interactions);
-  interaction::add_routes(router, parts_->interactions);
-  ranking::add_routes(router, parts_->rankings);
-  parts_->page_work =
-      pages::add_routes(router, {parts_->users, parts_->articles, parts_->interactions, parts_->rankings},
-                        share(parts_->settings, kPagePercent));
+  if (parts_->roles.web) parts_->add_site_routes(router);
   http::add_operational_routes(router, parts_->operational(std::move(stopping)));
   return router;
 }

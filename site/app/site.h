@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "site/app/background.h"
+#include "site/app/read_events.h"
+#include "site/app/roles.h"
 #include "site/article/article_repository.h"
 #include "site/article/article_service.h"
 #include "site/interaction/history_consumer.h"
@@ -18,30 +20,18 @@
 #include "site/user/user_service.h"
 #include "weir/config/settings.h"
 #include "weir/http/router.h"
-#include "weir/queue/embedded_queue.h"
-#include "weir/queue/journal.h"
-#include "weir/queue/producer.h"
 #include "weir/scheduler/job.h"
 #include "weir/scheduler/ticker.h"
 #include "weir/sql/database.h"
 
 namespace weir::site {
 
-// The road that reads take: the journal, the queue behind it, the sender between them. The server's alone.
-struct ReadEvents {
-  explicit ReadEvents(const config::Settings& settings);
-
-  queue::Journal journal;
-  queue::EmbeddedQueue queue;
-  queue::Producer producer;
-};
-
 // The modules on their store. Commands use them beside a running server.
 class Site {
  public:
-  // Opens the store and brings it up to date; throws Unusable. `events`: null for commands, which record no
-  // reads.
-  explicit Site(const config::Settings& settings, ReadEvents* events = nullptr);
+  // Opens the store and brings it up to date; throws Unusable.
+  explicit Site(const config::Settings& settings);  // for commands, which record no reads and count none
+  Site(const config::Settings& settings, const Roles& roles, ReadEvents& events);
   ~Site();
   Site(const Site&) = delete;
   Site& operator=(const Site&) = delete;
@@ -55,10 +45,10 @@ class Site {
   // Null when there is none of that name.
   scheduler::Job* job(std::string_view name);
 
-  // Everything that people and tools can ask for. `stopping`: whether the server is about to end.
+  // Everything that people and tools can ask this node for. `stopping`: whether the server is about to end.
   http::Router routes(std::function<bool()> stopping);
 
-  // Begins what goes on beside the requests: filling the filter, counting, the hot list, pruning.
+  // Begins what goes on beside the requests, by role: filling the filter, counting, the hot list, pruning.
   void start();
   // Ends it, then the waits of requests, then the store. Once is enough; more is harmless.
   void stop();

@@ -59,17 +59,18 @@ std::optional<Failure> call(const BatchConsumer::Handler& handler, std::span<con
 // One thread, a member of the group.
 class BatchConsumer::Worker {
  public:
-  Worker(BatchConsumer& consumer, std::unique_ptr<Subscription> subscription)
+  Worker(BatchConsumer& consumer, Queue::Share share)
       : consumer_(consumer),
         queue_(consumer.queue_),
         options_(consumer.options_),
-        subscription_(std::move(subscription)),
+        share_(share),
         away_(options_.retry_first, options_.retry_max),
         ok_(consumed(options_, "ok")),
         retried_(consumed(options_, "retried")),
         dead_(consumed(options_, "dead")) {}
 
   void run() {
+    if (insist("queue.join", [this] { join(); }) != Fate::done) return;
     while (!consumer_.stopping_) {
       messages_.clear();
       if (!take()) break;
@@ -79,11 +80,21 @@ class BatchConsumer::Worker {
     }
   }
 
-  void interrupt() noexcept { subscription_->interrupt(); }
+  void interrupt() noexcept {
+    const std::lock_guard lock(mutex_);
+    if (subscription_) subscription_->interrupt();
+  }
 
  private:
   // What became of what was taken: dealt with, not yet when the consumer stopped, or gone to another member.
   enum class Fate { done, stopping, lost };
+
+  void join() {
+    consumer_.make_known();
+    auto joined = queue_.join(options_.topic, options_.group, share_);
+    const std::lock_guard lock(mutex_);
+    subscription_ = std::move(joined);
+  }
 
   // False when the queue or the consumer was stopped.
   bool take() {
@@ -188,7 +199,7 @@ class BatchConsumer::Worker {
     for (;;) {
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - SteadyClock::now());
       if (!consumer_.pause(std::min(left, Subscription::kKeepEvery))) return Fate::stopping;
-      if (!subscription_->keep()) return Fate::lost;
+      if (subscription_ && !subscription_->keep()) return Fate::lost;
       if (left <= Subscription::kKeepEvery) return Fate::done;
     }
   }
@@ -196,6 +207,8 @@ class BatchConsumer::Worker {
   BatchConsumer& consumer_;
   Queue& queue_;
   const Options& options_;
+  const Queue::Share share_;
+  std::mutex mutex_;  // guards that subscription_ is set, once
   std::unique_ptr<Subscription> subscription_;
   Backoff away_;  // while the queue can't be read
   std::vector<Message> messages_;
@@ -204,20 +217,26 @@ class BatchConsumer::Worker {
 
 BatchConsumer::BatchConsumer(Queue& queue, Options options, Handler handler)
     : queue_(queue), options_(std::move(options)), handler_(std::move(handler)) {
-  queue_.subscribe(options_.topic, options_.group, options_.from);
-  queue_.subscribe(dead_letter_topic(options_.topic, options_.group), std::string(kParkedGroup));
+  try {
+    make_known();
+  } catch (const Unavailable& error) {  // start() goes on trying
+    telemetry::swallowed("queue.subscribe", error);
+  }
 }
 
 BatchConsumer::~BatchConsumer() {
   stop();
 }
 
+void BatchConsumer::make_known() {
+  queue_.subscribe(options_.topic, options_.group, options_.from);
+  queue_.subscribe(dead_letter_topic(options_.topic, options_.group), std::string(kParkedGroup));
+}
+
 void BatchConsumer::start() {
-  const auto threads =
-      std::clamp<std::uint32_t>(options_.threads, 1, std::max(1U, queue_.partitions(options_.topic)));
+  const std::uint32_t threads = std::max(1U, options_.threads);
   for (std::uint32_t number = 0; number < threads; ++number)
-    workers_.push_back(std::make_unique<Worker>(
-        *this, queue_.join(options_.topic, options_.group, {.number = number, .of = threads})));
+    workers_.push_back(std::make_unique<Worker>(*this, Queue::Share{.number = number, .of = threads}));
   try {
     for (auto& worker : workers_) threads_.emplace_back([&worker = *worker] { worker.run(); });
   } catch (...) {  // partitions without a thread would never be read: better none than some

@@ -65,8 +65,8 @@ class BatchConsumer {
   // the group's threads, by each for its own partitions.
   using Handler = std::function<void(std::span<const Message>)>;
 
-  // Makes the group known, and who looks after its dead letters. The queue must outlive the consumer; stop the consumer first, so that it can
-  // commit.
+  // Makes the group known, and the one that keeps its dead letters; while the queue is away, start() goes on
+  // trying. The queue must outlive the consumer; stop the consumer first, so that it can commit.
   BatchConsumer(Queue& queue, Options options, Handler handler);
   // Stops.
   ~BatchConsumer();
@@ -82,6 +82,7 @@ class BatchConsumer {
  private:
   class Worker;
 
+  void make_known();
   // False when the consumer stops meanwhile.
   bool pause(std::chrono::milliseconds time);
 

@@ -262,6 +262,95 @@ TEST(BatchConsumerConcurrency, SkipsAndReportsADamagedBatch) {
   EXPECT_EQ(damaged.value(), before + 1);
 }
 
+// A queue that can't be reached at first, and whose members are told that what they took has gone.
+struct Faults {
+  std::atomic<int> away{0};    // calls of subscribe() and join() that fail
+  std::atomic<int> losses{0};  // calls of keep() that say so
+};
+
+class FaultySubscription final : public Subscription {
+ public:
+  FaultySubscription(std::unique_ptr<Subscription> behind, Faults& faults)
+      : behind_(std::move(behind)), faults_(faults) {}
+  bool take(std::vector<Message>& messages, const Limits& limits) override {
+    return behind_->take(messages, limits);
+  }
+  void commit() override { behind_->commit(); }
+  bool keep() noexcept override { return faults_.losses-- <= 0; }
+  void rewind() override { behind_->rewind(); }
+  void interrupt() noexcept override { behind_->interrupt(); }
+
+ private:
+  const std::unique_ptr<Subscription> behind_;
+  Faults& faults_;
+};
+
+class FaultyQueue final : public Queue {
+ public:
+  FaultyQueue(Queue& behind, Faults& faults) : behind_(behind), faults_(faults) {}
+  void create_topic(const std::string& topic) override { behind_.create_topic(topic); }
+  std::vector<std::string> topics() override { return behind_.topics(); }
+  std::uint32_t partitions(const std::string& topic) override { return behind_.partitions(topic); }
+  void publish(std::span<const Record> records) override { behind_.publish(records); }
+  void subscribe(const std::string& topic, const std::string& group, From from) override {
+    if (faults_.away-- > 0) throw Unavailable("no broker");
+    behind_.subscribe(topic, group, from);
+  }
+  std::unique_ptr<Subscription> join(const std::string& topic, const std::string& group,
+                                     Share share) override {
+    if (faults_.away-- > 0) throw Unavailable("no broker");
+    return std::make_unique<FaultySubscription>(behind_.join(topic, group, share), faults_);
+  }
+  std::vector<Lag> lag() override { return behind_.lag(); }
+  bool available() const noexcept override { return behind_.available(); }
+  void stop() override { behind_.stop(); }
+
+ private:
+  Queue& behind_;
+  Faults& faults_;
+};
+
+TEST(BatchConsumerConcurrency, AQueueThatIsAwayAtTheStartIsTriedAgain) {
+  TempDir dir;
+  EmbeddedQueue queue({.path = dir / "queue.db"});
+  Faults faults;
+  faults.away = 9;
+  FaultyQueue late(queue, faults);
+  Seen seen;
+  auto options = quick("late");
+  options.threads = 2;
+  BatchConsumer consumer(late, options, std::ref(seen));
+  consumer.start();
+  queue.publish(Records(100));
+  ASSERT_TRUE(eventually([&] { return seen.count() == 100; }));
+  faults.away = 1'000'000;
+  BatchConsumer hopeless(late, quick("never"), std::ref(seen));
+  hopeless.start();
+  hopeless.stop();
+}
+
+TEST(BatchConsumerConcurrency, WhatWentToAnotherMemberIsDroppedAndComesAgainWhenItComesBack) {
+  TempDir dir;
+  EmbeddedQueue queue({.path = dir / "queue.db", .partitions = 1});
+  Faults faults;
+  faults.losses = 2;
+  FaultyQueue losing(queue, faults);
+  queue.publish(Records(10));
+  std::vector<std::size_t> sizes;
+  Seen seen;
+  BatchConsumer consumer(losing, quick("lost"), [&](std::span<const Message> batch) {
+    sizes.push_back(batch.size());
+    // Two tries end in the loss of the partition, then one in the world's coming back.
+    if (sizes.size() <= 3) throw Unavailable("away");
+    seen(batch);
+  });
+  consumer.start();
+  ASSERT_TRUE(consumed(queue, "lost"));
+  EXPECT_EQ(sizes, (std::vector<std::size_t>{10, 10, 10, 10}));
+  EXPECT_EQ(seen.count(), 10U);
+  EXPECT_EQ(outcome("lost", "retried"), 10) << "once; what came again was no retry";
+}
+
 TEST(BatchConsumerConcurrency, StopFinishesTheBatchInHand) {
   TempDir dir;
   EmbeddedQueue queue({.path = dir / "queue.db", .partitions = 1});

@@ -18,7 +18,7 @@ constexpr std::chrono::seconds kGrowEvery{1};
 }  // namespace
 
 Producer::Producer(Journal& journal, Queue& queue, Options options)
-    : journal_(journal), queue_(queue), options_(options), sender_([this] { run(); }) {}
+    : journal_(journal), queue_(queue), options_(std::move(options)), sender_([this] { run(); }) {}
 
 Producer::~Producer() {
   stop();
@@ -83,6 +83,7 @@ void Producer::stop(std::chrono::milliseconds at_most) {
 
 void Producer::run() {
   auto next_growth = SteadyClock::now();
+  bool prepared = false;
   for (;;) {
     if (journal_.degraded() && SteadyClock::now() >= next_growth) {
       journal_.grow();
@@ -91,7 +92,12 @@ void Producer::run() {
     // Looked at before reading: what was published before stop() is read once more.
     const bool last = is_stopping();
     journal_.read(records_, options_.max_records, options_.max_bytes);
-    if (!records_.empty() && !send()) break;
+    if (!records_.empty() && !insist([&] {
+          if (!prepared) options_.prepare(queue_);
+          prepared = true;
+          queue_.publish(records_);
+        }))
+      break;
     journal_.release();
     move_to(journal_.read_position());
     if (last && (records_.empty() || is_out_of_time())) break;
@@ -115,12 +121,13 @@ bool Producer::is_out_of_time() {
   return stopping_ && SteadyClock::now() >= stop_by_;
 }
 
-// Gives what was read to the queue, as often as it takes. False when the time to stop comes first.
-bool Producer::send() {
+// Tries as often as it takes. False when the time to stop comes first.
+template <class F>
+bool Producer::insist(F f) {
   Backoff backoff(options_.retry_first, options_.retry_max);
   for (;;) {
     try {
-      queue_.publish(records_);
+      f();
       return true;
     } catch (const std::exception& error) {
       telemetry::swallowed("queue.publish", error);

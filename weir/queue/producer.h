@@ -1,7 +1,7 @@
 // Producer: what handlers publish with. The journal takes the event at once; a sender thread moves record
 // batches from the journal to the queue and frees the journal when the queue has answered.
 //
-// When the queue is away (a full disk), the sender tries again with backoff and the journal is the spool.
+// When the queue is away (a full disk, no broker), the sender tries again with backoff and the journal is the spool.
 // Events that an earlier process left in the journal are sent first, with the ids that they had.
 #pragma once
 
@@ -9,6 +9,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <exception>
+#include <functional>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -31,6 +32,9 @@ class Producer {
     std::size_t max_bytes = 4 * 1024 * 1024;    // of one write to the queue
     std::chrono::milliseconds retry_first{20};  // backoff while the queue is away
     std::chrono::milliseconds retry_max{1'000};
+    // What must be so before the first event is sent: that its groups are known, say. Tried again until it
+    // returns.
+    std::function<void(Queue&)> prepare = [](Queue&) {};
   };
   // Callers of publish_acked that may wait at the same time; more are refused as Unavailable.
   static constexpr std::size_t kMaxWaiting = 20'000;
@@ -67,7 +71,8 @@ class Producer {
   };
 
   void run();
-  bool send();
+  template <class F>
+  bool insist(F f);
   void rest();
   bool is_stopping();
   bool is_out_of_time();

@@ -72,6 +72,20 @@ TEST(ProducerConcurrency, WithoutAcksThePublishReturnsFromTheJournal) {
   EXPECT_EQ(house.in_queue("t"), 1);
 }
 
+TEST(ProducerConcurrency, NothingIsSentBeforeItsGroupsAreKnown) {
+  std::atomic<int> tries{0};
+  Producer::Options options{.linger = 1ms, .retry_first = 1ms, .retry_max = 2ms};
+  options.prepare = [&](Queue& queue) {
+    if (++tries < 4) throw Unavailable("no broker");
+    queue.subscribe("t", "late", From::latest);
+  };
+  House house(options);
+  ASSERT_TRUE(house.producer.publish({"t", "k", "x"}));
+  ASSERT_TRUE(eventually([&] { return total_lag(house.queue, "t", "late") == 1; }));
+  ASSERT_TRUE(house.publish_acked({"t", "k", "y"}));
+  EXPECT_EQ(tries, 4);
+}
+
 TEST(ProducerConcurrency, ManyCoroutinesAreAllAnswered) {
   House house({.linger = std::chrono::hours(1)}, 8 << 20);
   asio::io_context io;
