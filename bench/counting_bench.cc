@@ -19,6 +19,7 @@
 #include "bench/rows.h"
 #include "weir/base/random.h"
 #include "weir/counter/counter.h"
+#include "weir/queue/embedded_queue.h"
 #include "weir/queue/producer.h"
 
 namespace weir::bench {

@@ -19,6 +19,9 @@ Roles Roles::parse(std::string_view text) {
                                config::did_you_mean(word, words));
     for (const auto role : meanings[at]) roles.*role = true;
   }
+  if (!roles.web && !roles.consumer && !roles.job)
+    throw config::BadSetting("--role \"" + std::string(text) +
+                             "\" can't be used: it names none of all, web, consumer and job");
   return roles;
 }
 

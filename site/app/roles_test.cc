@@ -35,7 +35,7 @@ TEST(Roles, AreReadFromWords) {
 TEST(Roles, WhatCantBeMeantIsRefusedWithTheNearestWord) {
   EXPECT_THAT(refused([] { Roles::parse("consumr"); }), testing::HasSubstr("did you mean \"consumer\""));
   EXPECT_THAT(refused([] { Roles::parse(""); }), testing::HasSubstr("none of all"));
-  EXPECT_THAT(refused([] { Roles::parse("web,,Job"); }), testing::HasSubstr("\"Job\""));
+  EXPECT_THAT(refused([] { Roles::parse("web,Job"); }), testing::HasSubstr("\"Job\""));
 }
 
 TEST(Roles, AQueueOfThisNodesOwnNeedsWhoFillsAndWhoEmptiesIt) {
