@@ -6,6 +6,7 @@
 #include "site/lab/accidents.h"
 #include "site/lab/caches.h"
 #include "site/lab/loop.h"
+#include "site/lab/tired_store.h"
 #include "weir/cache/memory_remote.h"
 #include "weir/cache/pause.h"
 
@@ -13,34 +14,14 @@ namespace weir::site {
 namespace {
 
 using namespace std::chrono_literals;
-using Nanos = std::chrono::nanoseconds;
 
 constexpr std::uint64_t kAtEase = 20;  // loads at once that the store does without slowing down
-constexpr Nanos kLoadTakes = 8ms;      // then; 2,500 a second in all
+constexpr auto kLoadTakes = 8ms;       // then; 2,500 a second in all
 constexpr int kMilliseconds = 500;     // as long as this the readers come ...
 constexpr Id kKeysEach = 4;            // ... in each for so many keys
 constexpr int kReadersEach = 2;        // and for each of these so many: 2,000 keys and 4,000 reads in all
 constexpr std::size_t kPlaces = 16;    // of the bulkhead
 constexpr std::chrono::milliseconds kWait = 100ms;
-
-// A store in simulated time. More at once than it can do share it: each gets slower, and nobody gets more done.
-class TiredStore {
- public:
-  explicit TiredStore(const cache::SimulatedTime& time) : pause_(time.pause()) {}
-  boost::asio::awaitable<std::optional<std::string>> load(Id) {
-    ++loads_;
-    most_at_once_ = std::max(most_at_once_, ++at_once_);
-    co_await pause_(kLoadTakes * std::max(at_once_, kAtEase) / kAtEase);
-    --at_once_;
-    co_return "row";
-  }
-  std::uint64_t loads() const { return loads_; }
-  std::uint64_t most_at_once() const { return most_at_once_; }
-
- private:
-  const cache::Pause pause_;
-  std::uint64_t loads_ = 0, at_once_ = 0, most_at_once_ = 0;
-};
 
 struct Seen {
   std::uint64_t loads = 0, most_at_once = 0, refused = 0, slowest_ms = 0;
@@ -51,7 +32,7 @@ struct World {
   World() { level->set_trouble({.refuses = true}); }
   cache::SimulatedTime time;
   boost::asio::io_context io;
-  TiredStore store{time};
+  TiredStore store{time, kLoadTakes, kAtEase};
   std::shared_ptr<cache::MemoryRemote> level =
       std::make_shared<cache::MemoryRemote>(cache::MemoryRemoteOptions{
           .name = "lab_level", .lease_ttl = kGiveUp, .clock = &time, .pause = time.pause()});
@@ -88,17 +69,6 @@ boost::asio::awaitable<void> read(Cache& cache, Id key, const Clock& clock, Seen
   seen.slowest_ms = std::max(seen.slowest_ms, static_cast<std::uint64_t>(took.count()));
 }
 
-// Moves the time on from one event to the next.
-void pass(World& world, Nanos by) {
-  while (by > Nanos(0)) {
-    settle(world.io);
-    const Nanos part = std::min(by, world.time.next().value_or(by));
-    world.time.advance(part);
-    by -= part;
-  }
-  settle(world.io);
-}
-
 template <class Cache>
 Seen outage(World& world, Cache& cache) {
   Seen seen;
@@ -109,9 +79,9 @@ Seen outage(World& world, Cache& cache) {
       for (int reader = 0; reader < kReadersEach; ++reader)
         boost::asio::co_spawn(world.io, read(cache, key, world.time, seen), boost::asio::detached);
     }
-    pass(world, 1ms);
+    pass(world.io, world.time, 1ms);
   }
-  pass(world, kGiveUp);  // until the last has been answered
+  pass(world.io, world.time, kGiveUp);  // until the last has been answered
   seen.loads = world.store.loads();
   seen.most_at_once = world.store.most_at_once();
   return seen;

@@ -43,6 +43,17 @@ TEST(LabTest, AStampedeIsOneLoadWithSingleFlight) {
   EXPECT_EQ(number(figure(outcome, "answered").with), 100);
 }
 
+TEST(LabTest, ThreeNodesAgreeOnOneLoadAtVeryDifferentCosts) {
+  const Outcome outcome = run("stampede");
+  const auto with = [&](const std::string& key) { return number(figure(outcome, key).with); };
+  EXPECT_EQ(number(figure(outcome, "lease_loads").without), 100);
+  EXPECT_EQ(with("single_flight_loads"), 3);
+  EXPECT_EQ(with("lock_loads"), 1);
+  EXPECT_EQ(with("lease_loads"), 1);
+  EXPECT_LE(with("lease_round_trips"), 10);
+  EXPECT_GE(with("lock_round_trips"), 400) << "each asks once, takes, looks again and gives back";
+}
+
 TEST(LabTest, AbsentKeysStopAtTheCacheAndAtTheFilter) {
   const Outcome outcome = run("penetration");
   EXPECT_EQ(number(figure(outcome, "same_key_loads").without), 1'000);

@@ -1,6 +1,7 @@
 // An io_context turned by hand: the accidents decide what happens in which order, so each run is the same.
 #pragma once
 
+#include <algorithm>
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
@@ -15,6 +16,7 @@
 #include <utility>
 
 #include "weir/base/fault.h"
+#include "weir/cache/pause.h"
 
 namespace weir::site {
 
@@ -31,6 +33,17 @@ inline void settle(boost::asio::io_context& io) {
 inline void run_out(boost::asio::io_context& io) {
   io.restart();
   io.run_for(kGiveUp);
+}
+
+// The same in simulated time, which is moved on from one event to the next.
+inline void pass(boost::asio::io_context& io, cache::SimulatedTime& time, std::chrono::nanoseconds by) {
+  while (by > std::chrono::nanoseconds(0)) {
+    settle(io);
+    const std::chrono::nanoseconds part = std::min(by, time.next().value_or(by));
+    time.advance(part);
+    by -= part;
+  }
+  settle(io);
 }
 
 // What the coroutine returns or throws; TimedOut when it doesn't end.
