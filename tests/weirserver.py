@@ -23,13 +23,14 @@ class Server:
         self.args = list(args)
         self.own_data = data is None
         self.data = data or tempfile.mkdtemp(prefix="weir-test-")
+        self.listen = "127.0.0.1:0"
         self.process = None
         self.log = []
 
     def start(self):
         environment = {k: v for k, v in os.environ.items() if not k.startswith("WEIR_")}
         environment.update({k: v for k, v in self.env.items() if v != ""})
-        command = [BINARY, "serve", "--listen", "127.0.0.1:0", "--data", self.data, *self.args]
+        command = [BINARY, "serve", "--listen", self.listen, "--data", self.data, *self.args]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
                                         cwd=self.data)
         reader = threading.Thread(target=self._read_log, args=(self.process.stderr,), daemon=True)
