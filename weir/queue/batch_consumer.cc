@@ -35,7 +35,9 @@ struct Failure {
 
 bool is_away(const sql::Error& error) {
   using enum sql::ErrorKind;
-  return error.kind() == busy || error.kind() == full || error.kind() == corrupt || error.kind() == io;
+  // After `unknown` too: whoever counts in one transaction with its inbox finds out what was done by trying again.
+  return error.kind() == busy || error.kind() == full || error.kind() == corrupt || error.kind() == io ||
+         error.kind() == lost || error.kind() == unknown;
 }
 
 std::optional<Failure> call(const BatchConsumer::Handler& handler, std::span<const Message> batch) {
