@@ -34,7 +34,7 @@ class ArticleStoreTest : public testing::Test {
 
 // What grows with the data is walked in an index that holds all that is asked.
 TEST_F(ArticleStoreTest, WalksUseCoveringIndexes) {
-  const auto places = plan_of(queries::kPlaces, 1, 1, 1, 1);
+  const auto places = plan_of(queries::kPlaces, 1, 1, 1, 1, 1);
   EXPECT_THAT(places, HasSubstr("SEARCH article_published USING COVERING INDEX article_published_by_time"));
   EXPECT_THAT(places, Not(HasSubstr("TEMP B-TREE")));
   EXPECT_THAT(plan_of(queries::kNewestFrom, 1, 1),
@@ -42,7 +42,7 @@ TEST_F(ArticleStoreTest, WalksUseCoveringIndexes) {
   EXPECT_THAT(plan_of(queries::kOwnFrom, 1, 1, 1),
               HasSubstr("SEARCH article_drafts USING COVERING INDEX article_drafts_by_author"));
   EXPECT_THAT(
-      plan_of(queries::kNewestAfter, 1, 1, 1),
+      plan_of(queries::kNewestAfter, 1, 1, 1, 1),
       AllOf(HasSubstr("SEARCH p USING INDEX article_published_by_time"), Not(HasSubstr("TEMP B-TREE"))));
   EXPECT_THAT(
       plan_of(queries::kOwnAfter, 1, 1, 1),

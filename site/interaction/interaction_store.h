@@ -60,8 +60,9 @@ class InteractionStore {
   void import_likes_now(std::string_view biz, std::span<const ImportedLikes> likes);
   void add_reads_now(std::string_view biz, std::span<const std::pair<Id, std::int64_t>> reads);
 
-  // Puts the counts of likes and collections of the `limit` things behind `after` right, from their rows, in
-  // one transaction. Says where it came to (nothing at the end) and what it changed.
+  // Puts the counts of likes and collections of the `limit` things behind `after` right, from their rows: finds
+  // those that are wrong, at one moment, and mends them in one transaction. Says where it came to (nothing at the
+  // end) and what it changed.
   struct Recounted {
     std::optional<Subject> last;
     std::vector<SubjectCounts> changed;
