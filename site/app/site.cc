@@ -48,11 +48,9 @@ std::string made_directory(const config::Settings& settings) {
   return data.string();
 }
 
-sql::Options store_options(const config::Settings& settings) {
+sql::Options ready_store(const config::Settings& settings) {
   made_directory(settings);
-  sql::Options options;
-  options.path = store_path(settings).string();
-  return options;
+  return store_options(settings);
 }
 
 queue::Acks acks(const config::Settings& settings) {
@@ -223,7 +221,7 @@ struct Site::Parts {
 Site::Parts::Parts(const config::Settings& given, ReadEvents* road)
     : settings(given),
       events(road),
-      store(store_options(settings)),
+      store(ready_store(settings)),
       shared(shared_of(settings, session_store, background.executor())),
       user_repository(user_store, {.capacity = share(settings, kUserPercent), .remote = remote()},
                       background.executor()),
