@@ -36,6 +36,9 @@ const sql::Query kTakeCollect = take_one("take_collect", "collect_count");
 const sql::Query kFind{"interaction", "counts",
                        "SELECT " + std::string(kColumns) + " FROM interactions WHERE biz = ? AND biz_id = ?"};
 
+// What a statement without RETURNING left.
+const sql::Query kMoved{"interaction", "moved_counts", kFind.text};
+
 std::optional<Counts> ask(sql::Session& session, const sql::Query& query, const Subject& subject) {
   return session.one(query, [](const sql::Row& row) { return read_counts(row, 0); }, subject.biz, subject.id);
 }
@@ -43,7 +46,7 @@ std::optional<Counts> ask(sql::Session& session, const sql::Query& query, const 
 std::optional<Counts> move(sql::Session& session, const sql::Query& query, const Subject& subject) {
   if (session.dialect() == sql::Dialect::sqlite) return ask(session, query, subject);
   session.execute(query, subject.biz, subject.id);
-  return ask(session, kFind, subject);
+  return ask(session, kMoved, subject);
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ class InteractionStore {
   boost::asio::awaitable<std::vector<Mine>> mine_of(Id user, std::string biz, std::vector<Id> ids);
 
   // The counts after the change, or nothing when it already was so. Two statements when it changes, one when
-  // it doesn't.
+  // it doesn't; on MySQL up to two more.
   boost::asio::awaitable<std::optional<Counts>> set_like(Id user, Subject subject, bool liked, WallTime now);
 
   // --- These block: for consumers, jobs and commands, never an I/O thread ---
