@@ -75,7 +75,9 @@ int main() {
   const auto settings = config::Settings::load(site_keys(), {}, {}, {{"data", folder.path().string()}});
   Site site(settings);
   fill(site);
-  sql::Database store({.path = store_path(settings).string(), .readers = 1});
+  sql::Options options = store_options(settings);
+  options.readers = 1;
+  sql::Database store(std::move(options));
   std::vector<double> ours, theirs;
   double grown = 0;
   for (int round = 0; round < kRounds; ++round) {

@@ -33,7 +33,7 @@ skip-log-bin
 character-set-server = utf8mb4
 innodb-buffer-pool-size = 128M
 """)
-        self.write("init.sql", f"""CREATE DATABASE IF NOT EXISTS weir CHARACTER SET utf8mb4;
+        self.write("init.sql", f"""CREATE DATABASE IF NOT EXISTS weir CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin;
 CREATE USER IF NOT EXISTS weir@'%' IDENTIFIED BY '{password}';
 GRANT ALL ON *.* TO weir@'%';
 """)

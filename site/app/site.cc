@@ -48,11 +48,9 @@ std::string made_directory(const config::Settings& settings) {
   return data.string();
 }
 
-sql::Options store_options(const config::Settings& settings) {
+sql::Options ready_store(const config::Settings& settings) {
   made_directory(settings);
-  sql::Options options;
-  options.path = store_path(settings).string();
-  return options;
+  return store_options(settings);
 }
 
 std::chrono::seconds seconds(const config::Settings& settings, std::string_view name) {
@@ -201,7 +199,7 @@ Site::Parts::Parts(const config::Settings& given, const Roles& roles_given, Read
     : settings(given),
       roles(roles_given),
       events(road),
-      store(store_options(settings)),
+      store(ready_store(settings)),
       shared(shared_of(settings, session_store, background.executor())),
       user_repository(user_store, {.capacity = share(settings, kUserPercent), .remote = remote()},
                       background.executor()),

@@ -7,6 +7,8 @@
 #include "weir/base/units.h"
 #include "weir/http/server.h"
 #include "weir/redis/address.h"
+#include "weir/sql/mysql.h"
+#include "weir/sql/mysql_url.h"
 
 namespace weir::site {
 namespace {
@@ -22,6 +24,7 @@ constexpr std::uint64_t kMaxBody = 1ULL << 30;
 constexpr std::uint64_t kMinClientMemory = 16ULL << 20;
 constexpr std::uint64_t kMaxClientMemory = 1ULL << 40;
 constexpr std::size_t kMinSecret = 16;
+constexpr std::string_view kSqlite = "sqlite:";
 
 Fault between(std::int64_t low, std::int64_t high) {
   return [low, high](const std::string& text) -> std::string {
@@ -56,12 +59,6 @@ Fault one_of(std::vector<std::string> words) {
   };
 }
 
-Fault starting_with(std::string prefix) {
-  return [prefix = std::move(prefix)](const std::string& text) -> std::string {
-    return text.starts_with(prefix) ? "" : "this build knows no other store";
-  };
-}
-
 // What the check of the one who will use the value says.
 template <class Check>
 std::string fault_of(Check check) {
@@ -83,6 +80,11 @@ std::string proxies_fault(const std::string& text) {
 
 std::string origins_fault(const std::string& text) {
   return fault_of([&] { http::check_cors_origins(config::split_list(text)); });
+}
+
+std::string store_fault(const std::string& text) {
+  if (text.starts_with(kSqlite)) return "";
+  return fault_of([&] { sql::MysqlAddress::parse(text); });
 }
 
 std::string redis_fault(const std::string& text) {
@@ -121,7 +123,8 @@ std::vector<Key> site_keys() {
       key("http.body_deadline", Kind::duration, "30s", duration, at_least(std::chrono::milliseconds(10))),
       key("http.access_log", Kind::text, "errors", "all, errors (5xx) or off",
           one_of({"all", "errors", "off"})),
-      key("store.url", Kind::text, "sqlite:", "sqlite: or sqlite:PATH", starting_with("sqlite:")),
+      key("store.url", Kind::text,
+          "sqlite:", "sqlite:, sqlite:PATH or mysql://user[:password]@host[:port]/database", store_fault),
       key("cache.local", Kind::size, "256MiB", size + "; 0B turns the local caches off",
           size_between(0, 1ULL << 40)),
       key("cache.remote", Kind::text, "",
@@ -147,7 +150,8 @@ std::vector<Key> site_keys() {
       key("auth.refresh_ttl", Kind::duration, "7d", duration, at_least(std::chrono::seconds(1))),
   };
   std::ranges::find(keys, "auth.secret", &Key::name)->secrecy = config::Secrecy::whole;
-  std::ranges::find(keys, "cache.remote", &Key::name)->secrecy = config::Secrecy::credentials;
+  for (const char* url : {"store.url", "cache.remote"})
+    std::ranges::find(keys, url, &Key::name)->secrecy = config::Secrecy::credentials;
   return keys;
 }
 
@@ -160,10 +164,16 @@ void check_together(const config::Settings& settings) {
                            told("queue.retention") + ", or an event could come back after it was forgotten");
 }
 
-std::filesystem::path store_path(const config::Settings& settings) {
-  const std::string path = settings.text("store.url").substr(std::string_view("sqlite:").size());
-  return path.empty() ? std::filesystem::path(settings.text("data")) / "weir.db"
-                      : std::filesystem::path(path);
+sql::Options store_options(const config::Settings& settings) {
+  const std::string url = settings.text("store.url");
+  sql::Options options;
+  if (!url.starts_with(kSqlite)) {
+    options.driver = sql::mysql({.url = url});
+    return options;
+  }
+  options.path = url.substr(kSqlite.size());
+  if (options.path.empty()) options.path = std::filesystem::path(settings.text("data")) / "weir.db";
+  return options;
 }
 
 std::filesystem::path queue_path(const config::Settings& settings) {
@@ -171,8 +181,9 @@ std::filesystem::path queue_path(const config::Settings& settings) {
 }
 
 void want_store(const config::Settings& settings) {
-  const auto path = store_path(settings);
-  if (!std::filesystem::exists(path)) throw Unusable("there is no store at " + path.string());
+  const auto options = store_options(settings);
+  if (!options.driver && !std::filesystem::exists(options.path))
+    throw Unusable("there is no store at " + options.path);
 }
 
 }  // namespace weir::site

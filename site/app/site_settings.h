@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "weir/config/settings.h"
+#include "weir/sql/database.h"
 
 namespace weir::site {
 
@@ -15,11 +16,11 @@ std::vector<config::Key> site_keys();
 void check_together(const config::Settings& settings);
 
 // Where the store and the queue are, from their URLs and the data directory.
-std::filesystem::path store_path(const config::Settings& settings);
+sql::Options store_options(const config::Settings& settings);
 std::filesystem::path queue_path(const config::Settings& settings);
 
 // For commands that work on a store that is there: a typing error in --data must not make an empty one. Throws
-// Unusable when there is none.
+// Unusable when there is none. (A database of a MySQL server is never made by Weir.)
 void want_store(const config::Settings& settings);
 
 }  // namespace weir::site

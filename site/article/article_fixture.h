@@ -1,4 +1,4 @@
-// What the tests of this module stand on: a service over a real SQLite file in a directory of its own.
+// What the tests of this module stand on: a service over a real store.
 #pragma once
 
 #include <string>
@@ -8,16 +8,16 @@
 #include "site/article/article_service.h"
 #include "weir/base/clock.h"
 #include "weir/sql/database.h"
+#include "weir/sql/store_fixture.h"
 #include "weir/testing/io_threads.h"
-#include "weir/testing/store.h"
 
 namespace weir::site::article {
 
-// The module over one file; making another over the same directory is a restart.
+// The module over one store; making another over the same store is a restart.
 class Module {
  public:
-  explicit Module(const TempDir& directory, ArticleService::ReadsOf reads_of = {})
-      : database(store_in(directory)),
+  explicit Module(const sql::TestStore& test_store, ArticleService::ReadsOf reads_of = {})
+      : database(test_store.at()),
         repository(store, repository_options(clock), io.executor()),
         service(repository, std::move(reads_of), clock) {}
   ~Module() {

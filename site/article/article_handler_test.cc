@@ -76,7 +76,8 @@ class ArticleHandlerTest : public testing::Test {
   }
 
   TempDir directory_;
-  Module module_{directory_};
+  sql::SqliteStore test_store_;
+  Module module_{test_store_};
   user::Neighbour people_{module_.database, module_.io};
   interaction::ReadRoad road_{directory_};
   interaction::Neighbour reactions_{module_.database, module_.io, &road_.producer};

@@ -111,7 +111,8 @@ ArticleRepository::ArticleRepository(ArticleStore& store, Options options, boost
       loads_(loads),
       filter_(filter_options(options),
               {.read_ids = [&store](Id after, std::size_t limit) { return store.ids_above(after, limit); },
-               .highest_id = [&store] { return store.highest_id(); }},
+               .highest_id = [&store] { return store.highest_id(); },
+               .older_transactions_ended = [&store] { return store.creations_ended(); }},
               loads),
       articles_(
           shared(cache_options<ReaderCopy>("article", options.article_bytes, kTtl, options.clock, weigh_copy,

@@ -32,13 +32,14 @@ std::vector<Id> ids(const Listing& listing) {
   return result;
 }
 
-class ArticleServiceTest : public testing::Test {
+class ArticleServiceTest : public sql::OnEachStore {
  protected:
-  TempDir directory;
-  Module module{directory};
+  Module module{*test_store};
 };
 
-TEST_F(ArticleServiceTest, ADraftIsTheAuthorsAlone) {
+INSTANTIATE_TEST_SUITE_P(Stores, ArticleServiceTest, sql::each_store(), sql::name_of_store);
+
+TEST_P(ArticleServiceTest, ADraftIsTheAuthorsAlone) {
   const Id id = module.draft(kAnn, "标题 😀", "**Words**");
   EXPECT_EQ(module.read(id), nullptr);
   EXPECT_FALSE(module.io.run(module.service.exists(id)));
@@ -54,7 +55,7 @@ TEST_F(ArticleServiceTest, ADraftIsTheAuthorsAlone) {
   EXPECT_EQ(module.io.run(module.service.own(kAnn, id + 1)).outcome, Outcome::not_found);
 }
 
-TEST_F(ArticleServiceTest, EditingNeverTouchesTheReadersCopy) {
+TEST_P(ArticleServiceTest, EditingNeverTouchesTheReadersCopy) {
   const Id id = module.published(kAnn, "First", "One");
   const WallTime first = module.clock.now();
   module.clock.advance(minutes(1));
@@ -76,7 +77,7 @@ TEST_F(ArticleServiceTest, EditingNeverTouchesTheReadersCopy) {
   EXPECT_EQ(copy->updated_at, module.clock.now());
 }
 
-TEST_F(ArticleServiceTest, WithdrawingTakesTheReadersCopyAway) {
+TEST_P(ArticleServiceTest, WithdrawingTakesTheReadersCopyAway) {
   const Id id = module.published(kAnn);
   const WallTime first = module.clock.now();
   module.clock.advance(minutes(1));
@@ -94,14 +95,14 @@ TEST_F(ArticleServiceTest, WithdrawingTakesTheReadersCopyAway) {
   EXPECT_EQ(module.published_total(), 1);
 }
 
-TEST_F(ArticleServiceTest, WithdrawingADraftLeavesItOne) {
+TEST_P(ArticleServiceTest, WithdrawingADraftLeavesItOne) {
   const Id id = module.draft(kAnn);
   const auto changed = module.io.run(module.service.withdraw(kAnn, id));
   EXPECT_EQ(changed.outcome, Outcome::done);
   EXPECT_EQ(changed.article.status, Status::draft);
 }
 
-TEST_F(ArticleServiceTest, RemovingTakesBothCopiesAway) {
+TEST_P(ArticleServiceTest, RemovingTakesBothCopiesAway) {
   const Id id = module.published(kAnn);
   EXPECT_EQ(module.io.run(module.service.remove(kAnn, id)), Outcome::done);
   EXPECT_EQ(module.read(id), nullptr);
@@ -112,7 +113,7 @@ TEST_F(ArticleServiceTest, RemovingTakesBothCopiesAway) {
   EXPECT_GT(module.draft(kAnn), id) << "an id is never used again";
 }
 
-TEST_F(ArticleServiceTest, OnlyTheAuthorChangesAnArticle) {
+TEST_P(ArticleServiceTest, OnlyTheAuthorChangesAnArticle) {
   const Id id = module.published(kAnn);
   auto& service = module.service;
   EXPECT_EQ(module.io.run(service.edit(kBob, id, "x", "y")).outcome, Outcome::not_author);
@@ -125,7 +126,7 @@ TEST_F(ArticleServiceTest, OnlyTheAuthorChangesAnArticle) {
   EXPECT_EQ(module.read(id)->title, "Title");
 }
 
-TEST_F(ArticleServiceTest, AnEditMayBeBoundToAVersion) {
+TEST_P(ArticleServiceTest, AnEditMayBeBoundToAVersion) {
   const Id id = module.draft(kAnn);
   auto edit = [&](std::vector<std::int64_t> versions) {
     return module.io.run(module.service.edit(kAnn, id, "t", "c", std::move(versions)));
@@ -138,7 +139,7 @@ TEST_F(ArticleServiceTest, AnEditMayBeBoundToAVersion) {
   EXPECT_EQ(module.io.run(module.service.publish(kAnn, id)).article.version, 4);
 }
 
-TEST_F(ArticleServiceTest, NewestAnswersInAllForms) {
+TEST_P(ArticleServiceTest, NewestAnswersInAllForms) {
   std::vector<Id> made;
   for (int i = 0; i < 7; ++i) {
     // Two share a time: the id decides.
@@ -161,7 +162,7 @@ TEST_F(ArticleServiceTest, NewestAnswersInAllForms) {
   EXPECT_EQ(far.total, 7);
 }
 
-TEST_F(ArticleServiceTest, ACursorNeitherSkipsNorRepeats) {
+TEST_P(ArticleServiceTest, ACursorNeitherSkipsNorRepeats) {
   for (int i = 0; i < 23; ++i) {
     if (i % 5 == 0) module.clock.advance(minutes(1));
     module.published(kAnn);
@@ -182,7 +183,7 @@ TEST_F(ArticleServiceTest, ACursorNeitherSkipsNorRepeats) {
   EXPECT_THAT(seen, ElementsAreArray(before));
 }
 
-TEST_F(ArticleServiceTest, TheFirstHundredOfAnAuthorAreCutOutOfWhatIsCached) {
+TEST_P(ArticleServiceTest, TheFirstHundredOfAnAuthorAreCutOutOfWhatIsCached) {
   std::vector<Id> made;
   for (int i = 0; i < 105; ++i) made.insert(made.begin(), module.draft(kAnn));
   module.draft(kBob);
@@ -206,7 +207,7 @@ TEST_F(ArticleServiceTest, TheFirstHundredOfAnAuthorAreCutOutOfWhatIsCached) {
   EXPECT_TRUE(module.mine(kAnn, {.after = 0}).items.empty());
 }
 
-TEST_F(ArticleServiceTest, AShortListIsCachedWhole) {
+TEST_P(ArticleServiceTest, AShortListIsCachedWhole) {
   const Id id = module.draft(kAnn);
   EXPECT_THAT(ids(module.mine(kAnn)), ElementsAre(id));
   const double before = statements("article");
@@ -216,7 +217,7 @@ TEST_F(ArticleServiceTest, AShortListIsCachedWhole) {
   EXPECT_EQ(statements("article"), before);
 }
 
-TEST_F(ArticleServiceTest, EveryWriteClearsTheAuthorsList) {
+TEST_P(ArticleServiceTest, EveryWriteClearsTheAuthorsList) {
   auto& service = module.service;
   EXPECT_TRUE(module.mine(kAnn).items.empty());
   const Id id = module.draft(kAnn, "One");
@@ -231,7 +232,7 @@ TEST_F(ArticleServiceTest, EveryWriteClearsTheAuthorsList) {
   EXPECT_TRUE(module.mine(kAnn).items.empty());
 }
 
-TEST_F(ArticleServiceTest, AThousandCachedReadsAskTheStoreNothing) {
+TEST_P(ArticleServiceTest, AThousandCachedReadsAskTheStoreNothing) {
   const Id id = module.published(kAnn);
   ASSERT_NE(module.read(id), nullptr);
   const double before = statements("article");
@@ -242,7 +243,7 @@ TEST_F(ArticleServiceTest, AThousandCachedReadsAskTheStoreNothing) {
   EXPECT_EQ(statements("article"), before);
 }
 
-TEST_F(ArticleServiceTest, PublishingPutsTheCopyAheadOfItsReaders) {
+TEST_P(ArticleServiceTest, PublishingPutsTheCopyAheadOfItsReaders) {
   const Id id = module.published(kAnn, "Ahead");
   auto known = module.service.find(id);
   ASSERT_TRUE(known && *known);
@@ -251,7 +252,7 @@ TEST_F(ArticleServiceTest, PublishingPutsTheCopyAheadOfItsReaders) {
   EXPECT_FALSE(module.service.find(id)) << "kept for ten minutes and no longer";
 }
 
-TEST_F(ArticleServiceTest, AnAbsenceIsKeptUntilTheArticleIsThere) {
+TEST_P(ArticleServiceTest, AnAbsenceIsKeptUntilTheArticleIsThere) {
   const Id id = module.draft(kAnn);
   // Absences are kept once the filter vouches for them: what is newer than its mark may be about to appear.
   module.repository.start();
@@ -264,7 +265,7 @@ TEST_F(ArticleServiceTest, AnAbsenceIsKeptUntilTheArticleIsThere) {
   EXPECT_NE(module.read(id), nullptr);
 }
 
-TEST_F(ArticleServiceTest, AnArticleOverAMebibyteIsServedNotCached) {
+TEST_P(ArticleServiceTest, AnArticleOverAMebibyteIsServedNotCached) {
   const std::string most(1 << 20, '\n'), more((1 << 20) + 1, 'x');
   const Id cached = module.published(kAnn, "t", most), served = module.published(kAnn, "t", more);
   EXPECT_TRUE(module.service.find(cached));
@@ -273,7 +274,7 @@ TEST_F(ArticleServiceTest, AnArticleOverAMebibyteIsServedNotCached) {
   EXPECT_FALSE(module.service.find(served));
 }
 
-TEST_F(ArticleServiceTest, APreloadIsKeptForAMinute) {
+TEST_P(ArticleServiceTest, APreloadIsKeptForAMinute) {
   const Id id = module.published(kAnn);
   module.clock.advance(minutes(20));
   ASSERT_FALSE(module.service.find(id));
@@ -287,7 +288,7 @@ TEST_F(ArticleServiceTest, APreloadIsKeptForAMinute) {
   EXPECT_EQ(statements("article"), before);
 }
 
-TEST_F(ArticleServiceTest, PlacesAreWalkedInBatches) {
+TEST_P(ArticleServiceTest, PlacesAreWalkedInBatches) {
   std::vector<Place> expected;
   for (int i = 0; i < 30; ++i) {
     if (i % 3 == 0) module.clock.advance(minutes(1));
@@ -307,7 +308,7 @@ TEST_F(ArticleServiceTest, PlacesAreWalkedInBatches) {
   EXPECT_EQ(walked, expected);
 }
 
-TEST_F(ArticleServiceTest, SummariesComeInTheOrderAsked) {
+TEST_P(ArticleServiceTest, SummariesComeInTheOrderAsked) {
   const Id one = module.published(kAnn, "One"), two = module.published(kBob, "Two"),
            draft = module.draft(kAnn);
   const auto found = module.io.run(module.service.summaries({two, draft, one, 999}));
@@ -318,7 +319,7 @@ TEST_F(ArticleServiceTest, SummariesComeInTheOrderAsked) {
   EXPECT_TRUE(module.io.run(module.service.summaries({})).empty());
 }
 
-TEST_F(ArticleServiceTest, ImportedArticlesArePublishedOnce) {
+TEST_P(ArticleServiceTest, ImportedArticlesArePublishedOnce) {
   std::vector<ImportedArticle> batch;
   batch.reserve(2'500);
   for (int i = 0; i < 2'500; ++i) {
@@ -347,11 +348,13 @@ TEST_F(ArticleServiceTest, ImportedArticlesArePublishedOnce) {
   EXPECT_EQ(module.published_total(), 2'502);
 }
 
-TEST(ArticlePublishAhead, IsKeptForLongerWhenTheAuthorIsReadALot) {
-  TempDir directory;
+class ArticlePublishAhead : public sql::OnEachStore {};
+INSTANTIATE_TEST_SUITE_P(Stores, ArticlePublishAhead, sql::each_store(), sql::name_of_store);
+
+TEST_P(ArticlePublishAhead, IsKeptForLongerWhenTheAuthorIsReadALot) {
   std::int64_t reads = 999;
   std::vector<Id> asked;
-  Module module(directory, [&](std::vector<Id> articles) -> boost::asio::awaitable<std::int64_t> {
+  Module module(*test_store, [&](std::vector<Id> articles) -> boost::asio::awaitable<std::int64_t> {
     asked = articles;
     co_return reads;
   });
@@ -367,9 +370,8 @@ TEST(ArticlePublishAhead, IsKeptForLongerWhenTheAuthorIsReadALot) {
   EXPECT_FALSE(module.service.find(id));
 }
 
-TEST(ArticlePublishAhead, AFailureIsCountedAndDoesNotFailThePublication) {
-  TempDir directory;
-  Module module(directory, [](std::vector<Id>) -> boost::asio::awaitable<std::int64_t> {
+TEST_P(ArticlePublishAhead, AFailureIsCountedAndDoesNotFailThePublication) {
+  Module module(*test_store, [](std::vector<Id>) -> boost::asio::awaitable<std::int64_t> {
     throw Unavailable("no counts today");
     co_return 0;
   });
@@ -382,35 +384,11 @@ TEST(ArticlePublishAhead, AFailureIsCountedAndDoesNotFailThePublication) {
   EXPECT_EQ(failures.value(), before + 1);
 }
 
-TEST(ArticleFilter, DeniesInventedIdsAndNoRealOne) {
-  TempDir directory;
-  Id draft = 0, published = 0, removed = 0;
-  {
-    Module module(directory);
-    draft = module.draft(kAnn);
-    published = module.published(kAnn);
-    removed = module.draft(kAnn);
-    module.io.run(module.service.remove(kAnn, removed));
-    published = module.published(kAnn);
-  }
-  Module module(directory);
-  module.repository.start();
-  while (!module.repository.filter_filled()) std::this_thread::yield();
-  EXPECT_GT(statements("filter"), 0);
-  EXPECT_NE(module.read(published), nullptr);
-  EXPECT_EQ(module.io.run(module.service.own(kAnn, draft)).outcome, Outcome::done);
-  const double before = statements("article");
-  for (Id id = 1'000'000; id < 1'000'020; ++id) EXPECT_EQ(module.read(id), nullptr);
-  EXPECT_EQ(statements("article"), before);
-  // What is created from now on is found too.
-  const Id later = module.published(kAnn);
-  module.clock.advance(minutes(60));
-  EXPECT_NE(module.read(later), nullptr);
-}
+class ArticleConcurrency : public sql::OnEachStore {};
+INSTANTIATE_TEST_SUITE_P(Stores, ArticleConcurrency, sql::each_store(), sql::name_of_store);
 
-TEST(ArticleConcurrency, ReadersNeverSeeWhatWasWithdrawnAndCountsAgree) {
-  TempDir directory;
-  Module module(directory);
+TEST_P(ArticleConcurrency, ReadersNeverSeeWhatWasWithdrawnAndCountsAgree) {
+  Module module(*test_store);
   std::vector<Id> articles;
   articles.reserve(4);
   for (int i = 0; i < 4; ++i) articles.push_back(module.draft(kAnn));
@@ -447,10 +425,9 @@ TEST(ArticleConcurrency, ReadersNeverSeeWhatWasWithdrawnAndCountsAgree) {
 
 // The deadline of a request may pass while its write waits for its turn: the write stands, and what
 // follows it is done all the same: forgetting what is stale, putting the copy ahead.
-TEST(ArticleConcurrency, AWriteThatOutlivesItsRequestIsFinished) {
+TEST_P(ArticleConcurrency, AWriteThatOutlivesItsRequestIsFinished) {
   namespace asio = boost::asio;
-  TempDir directory;
-  Module module(directory, [](std::vector<Id>) -> asio::awaitable<std::int64_t> { co_return 0; });
+  Module module(*test_store, [](std::vector<Id>) -> asio::awaitable<std::int64_t> { co_return 0; });
   const Id id = module.draft(kAnn);
   ASSERT_EQ(module.mine(kAnn).items.at(0).status, Status::draft);
 
@@ -480,9 +457,8 @@ TEST(ArticleConcurrency, AWriteThatOutlivesItsRequestIsFinished) {
   EXPECT_TRUE(module.service.find(id));
 }
 
-TEST(ArticleConcurrency, OfManyEditsOfOneVersionOneWins) {
-  TempDir directory;
-  Module module(directory);
+TEST_P(ArticleConcurrency, OfManyEditsOfOneVersionOneWins) {
+  Module module(*test_store);
   const Id id = module.draft(kAnn);
   std::vector<std::future<Changed>> edits;
   edits.reserve(20);

@@ -103,9 +103,9 @@ Changed withdraw_in(Session& session, Id author, Id article, WallTime now) {
   Changed state = state_for(session, author, article);
   if (state.outcome != Outcome::done || state.article.status != Status::published) return state;
   session.execute(queries::kTakeFromReaders, article);
-  session.execute(queries::kCountDown, queries::kPublishedList, 0);
   session.execute(queries::kSetStatus, static_cast<int>(Status::withdrawn), state.article.published_at, now,
                   article);
+  session.execute(queries::kCountDown, queries::kPublishedList, 0);
   return changed_to(session, article);
 }
 
@@ -114,10 +114,12 @@ Outcome remove_in(Session& session, Id author, Id article) {
   if (state.outcome != Outcome::done) return state.outcome;
   if (state.article.status == Status::published) {
     session.execute(queries::kTakeFromReaders, article);
-    session.execute(queries::kCountDown, queries::kPublishedList, 0);
   }
   session.execute(queries::kRemove, article);
+  // In the order of their keys, as everybody takes them; last, because all who publish take the second.
   session.execute(queries::kCountDown, queries::kOwnList, author);
+  if (state.article.status == Status::published)
+    session.execute(queries::kCountDown, queries::kPublishedList, 0);
   return Outcome::done;
 }
 
@@ -142,8 +144,8 @@ Listing newest_in(Session& session, const NewestSlice& slice) {
   if (slice.with_total) listing.total = total_of(session, queries::kPublishedList, 0);
   const std::size_t wanted = slice.limit + 1;
   if (slice.after) {
-    listing.items =
-        session.all(queries::kNewestAfter, read_summary, slice.after->published_at, slice.after->id, wanted);
+    listing.items = session.all(queries::kNewestAfter, read_summary, slice.after->published_at,
+                                slice.after->published_at, slice.after->id, wanted);
   } else if (!ends_before(session, queries::kPublishedList, 0, slice.offset, listing)) {
     listing.items = session.all(queries::kNewestFrom, read_summary, wanted, slice.offset);
   }
@@ -174,6 +176,10 @@ std::vector<Summary> summaries_in(Session& session, std::span<const Id> articles
 
 }  // namespace
 
+void enter_gate(Session& session) {
+  if (session.dialect() == sql::Dialect::mysql) session.execute(queries::kEnterGate);
+}
+
 template <class T>
 using awaitable = boost::asio::awaitable<T>;
 
@@ -182,14 +188,16 @@ ArticleStore::ArticleStore(sql::Database& database) : database_(database) {
 }
 
 awaitable<OwnArticle> ArticleStore::insert(OwnArticle article) {
-  co_return co_await database_.write([article = std::move(article)](Session& session) mutable {
-    article.id = session
-                     .execute(queries::kInsert, article.author_id, article.title, article.abstract,
-                              static_cast<int>(article.status), article.version, article.published_at,
-                              article.updated_at, std::optional<std::string>(), article.content)
-                     .last_id;
+  co_return co_await database_.write([article = std::move(article)](Session& session) {
+    enter_gate(session);
+    OwnArticle made = article;
+    made.id = session
+                  .execute(queries::kInsert, article.author_id, article.title, article.abstract,
+                           static_cast<int>(article.status), article.version, article.published_at,
+                           article.updated_at, std::optional<std::string>(), article.content)
+                  .last_id;
     session.execute(queries::kCountUp, queries::kOwnList, article.author_id, 1);
-    return std::move(article);
+    return made;
   });
 }
 
@@ -248,12 +256,19 @@ awaitable<Id> ArticleStore::highest_id() {
   });
 }
 
+awaitable<void> ArticleStore::creations_ended() {
+  const auto dialect = co_await database_.read([](Session& session) { return session.dialect(); });
+  if (dialect == sql::Dialect::mysql)
+    co_await database_.write([](Session& session) { session.execute(queries::kCloseGate); });
+}
+
 std::vector<Place> ArticleStore::places_now(std::optional<Place> after, std::size_t count,
                                             WallTime not_before) {
   const Place from = after.value_or(Place{WallTime::max(), std::numeric_limits<Id>::max()});
   const auto read = [](const Row& row) { return Place{row.get<WallTime>(0), row.get<Id>(1)}; };
   return database_.read_now([&](Session& session) {
-    return session.all(queries::kPlaces, read, from.published_at, from.id, not_before, count);
+    return session.all(queries::kPlaces, read, from.published_at, from.published_at, from.id, not_before,
+                       count);
   });
 }
 

@@ -19,6 +19,9 @@
 
 namespace weir::site::article {
 
+// What every transaction that makes articles does first, so that creations_ended can wait for it.
+void enter_gate(sql::Session& session);
+
 class ArticleStore {
  public:
   template <class T>
@@ -60,10 +63,13 @@ class ArticleStore {
   // What the filter of ids asks.
   awaitable<std::vector<Id>> ids_above(Id after, std::size_t count);
   awaitable<Id> highest_id();
+  // Returns when every transaction that was making articles at the call has ended, so that the ids below the
+  // highest which have no row then never will. On SQLite rows become visible in the order of their ids.
+  awaitable<void> creations_ended();
 
   // These block; not for I/O threads.
   std::vector<Place> places_now(std::optional<Place> after, std::size_t count, WallTime not_before);
-  // In one transaction; articles.size() <= kMaxBatch.
+  // In one transaction; articles.size() <= kMaxBatch. What is there already is looked for before it.
   std::vector<Imported> insert_published_now(std::span<const ImportedArticle> articles);
 
  private:

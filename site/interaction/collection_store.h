@@ -48,6 +48,9 @@ class CollectionStore {
   boost::asio::awaitable<std::optional<Listing<Entry>>> items(Id user, Id folder, EntrySlice slice);
 
  private:
+  // The user's default folder, if there is none.
+  boost::asio::awaitable<void> make_default(Id user, WallTime now);
+
   sql::Database& database_;
 };
 

@@ -15,8 +15,13 @@ namespace {
 using namespace std::chrono_literals;
 using Ids = std::vector<Id>;
 
-TEST(Collections, EverybodyHasADefaultFolder) {
-  Module m;
+class Collections : public sql::OnEachStore {};
+INSTANTIATE_TEST_SUITE_P(Stores, Collections, sql::each_store(), sql::name_of_store);
+class CollectionsConcurrency : public sql::OnEachStore {};
+INSTANTIATE_TEST_SUITE_P(Stores, CollectionsConcurrency, sql::each_store(), sql::name_of_store);
+
+TEST_P(Collections, EverybodyHasADefaultFolder) {
+  Module m(*test_store);
   const auto folders = m.folders(1);
   ASSERT_EQ(folders.size(), 1U);
   EXPECT_TRUE(folders[0].is_default);
@@ -25,8 +30,8 @@ TEST(Collections, EverybodyHasADefaultFolder) {
   EXPECT_NE(m.folders(2)[0].id, folders[0].id);
 }
 
-TEST(Collections, CollectingGoesToTheDefaultFolderOnce) {
-  Module m;
+TEST_P(Collections, CollectingGoesToTheDefaultFolderOnce) {
+  Module m(*test_store);
   EXPECT_EQ(m.collect(1, 7), Outcome::done);
   EXPECT_EQ(m.collect(1, 7), Outcome::done);
   EXPECT_EQ(m.counts(7).collects, 1);
@@ -42,8 +47,8 @@ TEST(Collections, CollectingGoesToTheDefaultFolderOnce) {
   EXPECT_TRUE(m.items(1, folder.id).empty());
 }
 
-TEST(Collections, AThingIsInOneFolderAndMoves) {
-  Module m;
+TEST_P(Collections, AThingIsInOneFolderAndMoves) {
+  Module m(*test_store);
   m.collect(1, 7);
   const auto trips = m.io.run(m.service.create_folder(1, "trips")).value();
   EXPECT_EQ(m.collect(1, 7, trips.id), Outcome::done);
@@ -59,8 +64,8 @@ TEST(Collections, AThingIsInOneFolderAndMoves) {
   EXPECT_FALSE(m.mine(1, 7).collected);
 }
 
-TEST(Collections, SomebodyElsesFolderIsntThere) {
-  Module m;
+TEST_P(Collections, SomebodyElsesFolderIsntThere) {
+  Module m(*test_store);
   const auto hers = m.io.run(m.service.create_folder(2, "hers")).value();
   EXPECT_EQ(m.collect(1, 7, hers.id), Outcome::not_found);
   EXPECT_EQ(m.uncollect(1, 7, hers.id), Outcome::not_found);
@@ -71,8 +76,8 @@ TEST(Collections, SomebodyElsesFolderIsntThere) {
   EXPECT_EQ(m.folders(2)[1].name, "hers");
 }
 
-TEST(Collections, WhatADeletedFolderHeldMovesToTheDefaultOne) {
-  Module m;
+TEST_P(Collections, WhatADeletedFolderHeldMovesToTheDefaultOne) {
+  Module m(*test_store);
   const auto trips = m.io.run(m.service.create_folder(1, "trips")).value();
   m.collect(1, 5);
   m.clock.advance(1s);
@@ -89,8 +94,8 @@ TEST(Collections, WhatADeletedFolderHeldMovesToTheDefaultOne) {
   EXPECT_EQ(m.io.run(m.service.remove_folder(1, folders[0].id)), Outcome::is_default);
 }
 
-TEST(Collections, ALargeFolderIsMovedInSteps) {
-  Module m;
+TEST_P(Collections, ALargeFolderIsMovedInSteps) {
+  Module m(*test_store);
   const auto big = m.io.run(m.service.create_folder(1, "big")).value();
   const auto count = 2 * CollectionStore::kMovedAtOnce + 1;
   for (Id article = 1; article <= count; ++article) m.collect(1, article, big.id);
@@ -100,24 +105,24 @@ TEST(Collections, ALargeFolderIsMovedInSteps) {
   EXPECT_EQ(m.folders(1)[0].item_count, count);
 }
 
-TEST(Collections, FoldersAreRenamed) {
-  Module m;
+TEST_P(Collections, FoldersAreRenamed) {
+  Module m(*test_store);
   const auto folder = m.folders(1)[0];
   EXPECT_EQ(m.io.run(m.service.rename_folder(1, folder.id, "稍后读")).value().name, "稍后读");
   EXPECT_TRUE(m.folders(1)[0].is_default);
   EXPECT_EQ(m.folders(1)[0].name, "稍后读");
 }
 
-TEST(Collections, FoldersHaveALimit) {
-  Module m;
+TEST_P(Collections, FoldersHaveALimit) {
+  Module m(*test_store);
   m.folders(1);
   for (std::size_t i = 1; i < kMaxFolders; ++i) ASSERT_TRUE(m.io.run(m.service.create_folder(1, "one more")));
   EXPECT_FALSE(m.io.run(m.service.create_folder(1, "too many")));
   EXPECT_TRUE(m.io.run(m.service.create_folder(2, "somebody else's")));
 }
 
-TEST(Collections, ListsComeInAllForms) {
-  Module m;
+TEST_P(Collections, ListsComeInAllForms) {
+  Module m(*test_store);
   m.folders(1);
   std::vector<Id> folders{m.folders(1)[0].id};
   for (int i = 0; i < 4; ++i) folders.push_back(m.io.run(m.service.create_folder(1, "f")).value().id);
@@ -138,8 +143,8 @@ TEST(Collections, ListsComeInAllForms) {
   EXPECT_EQ(rest.items[0].id, folders[4]);
 }
 
-TEST(Collections, AWalkByCursorNeitherSkipsNorRepeats) {
-  Module m;
+TEST_P(Collections, AWalkByCursorNeitherSkipsNorRepeats) {
+  Module m(*test_store);
   const Id folder = m.folders(1)[0].id;
   // Several at the same moment: then the row decides.
   for (Id article = 1; article <= 25; ++article) {
@@ -167,8 +172,8 @@ TEST(Collections, AWalkByCursorNeitherSkipsNorRepeats) {
   EXPECT_EQ(m.io.run(m.service.items(1, folder, {.with_total = true})).value().total, 28);
 }
 
-TEST(Collections, WhatIsntThereAnyMoreHasNoTitle) {
-  Module m;
+TEST_P(Collections, WhatIsntThereAnyMoreHasNoTitle) {
+  Module m(*test_store);
   const Id folder = m.folders(1)[0].id;
   m.collect(1, 7);
   m.gone = {7};
@@ -180,8 +185,8 @@ TEST(Collections, WhatIsntThereAnyMoreHasNoTitle) {
   EXPECT_EQ(m.uncollect(1, 7), Outcome::not_found);
 }
 
-TEST(CollectionsConcurrency, ManyAtOnceMakeOneDefaultFolder) {
-  Module m;
+TEST_P(CollectionsConcurrency, ManyAtOnceMakeOneDefaultFolder) {
+  Module m(*test_store);
   std::vector<std::future<Outcome>> crowd;
   for (Id article = 1; article <= 20; ++article)
     crowd.push_back(std::async(std::launch::async, [&m, article] {

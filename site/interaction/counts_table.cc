@@ -11,28 +11,42 @@ namespace {
 // Keys of one statement at most: it keeps the number of different texts, which are kept prepared, small.
 constexpr std::size_t kKeysPerStatement = 128;
 
-std::string returning() {
-  return " RETURNING " + std::string(kColumns);
+// On SQLite it answers the counts; MySQL has no RETURNING, so there they are read after it.
+sql::Query add_one(std::string operation, const std::string& column) {
+  const std::string insert =
+      "INSERT INTO interactions (biz, biz_id, " + column + ", version) VALUES (?, ?, 1, 1) ";
+  const std::string set = column + " = " + column + " + 1, version = version + 1";
+  return {"interaction", std::move(operation),
+          insert + "ON CONFLICT (biz, biz_id) DO UPDATE SET " + set + " RETURNING " + std::string(kColumns),
+          insert + "ON DUPLICATE KEY UPDATE " + set};
 }
-std::string add_one(const std::string& column) {
-  return "INSERT INTO interactions (biz, biz_id, " + column + ", version) VALUES (?, ?, 1, 1) " +
-         "ON CONFLICT (biz, biz_id) DO UPDATE SET " + column + " = " + column +
-         " + 1, version = version + 1" + returning();
-}
-std::string take_one(const std::string& column) {
-  return "UPDATE interactions SET " + column + " = max(" + column +
-         " - 1, 0), version = version + 1 WHERE biz = ? AND biz_id = ?" + returning();
+sql::Query take_one(std::string operation, const std::string& column) {
+  const auto text = [&](const std::string& greatest) {
+    return "UPDATE interactions SET " + column + " = " + greatest + "(" + column +
+           " - 1, 0), version = version + 1 WHERE biz = ? AND biz_id = ?";
+  };
+  return {"interaction", std::move(operation), text("max") + " RETURNING " + std::string(kColumns),
+          text("greatest")};
 }
 
-const sql::Query kAddLike{"interaction", "add_like", add_one("like_count")};
-const sql::Query kTakeLike{"interaction", "take_like", take_one("like_count")};
-const sql::Query kAddCollect{"interaction", "add_collect", add_one("collect_count")};
-const sql::Query kTakeCollect{"interaction", "take_collect", take_one("collect_count")};
+const sql::Query kAddLike = add_one("add_like", "like_count");
+const sql::Query kTakeLike = take_one("take_like", "like_count");
+const sql::Query kAddCollect = add_one("add_collect", "collect_count");
+const sql::Query kTakeCollect = take_one("take_collect", "collect_count");
 const sql::Query kFind{"interaction", "counts",
                        "SELECT " + std::string(kColumns) + " FROM interactions WHERE biz = ? AND biz_id = ?"};
 
-std::optional<Counts> move(sql::Session& session, const sql::Query& query, const Subject& subject) {
+// What a statement without RETURNING left.
+const sql::Query kMoved{"interaction", "moved_counts", kFind.text};
+
+std::optional<Counts> ask(sql::Session& session, const sql::Query& query, const Subject& subject) {
   return session.one(query, [](const sql::Row& row) { return read_counts(row, 0); }, subject.biz, subject.id);
+}
+
+std::optional<Counts> move(sql::Session& session, const sql::Query& query, const Subject& subject) {
+  if (session.dialect() == sql::Dialect::sqlite) return ask(session, query, subject);
+  session.execute(query, subject.biz, subject.id);
+  return ask(session, kMoved, subject);
 }
 
 }  // namespace
@@ -51,7 +65,7 @@ std::optional<Counts> move_collects(sql::Session& session, const Subject& subjec
 }
 
 std::optional<Counts> find(sql::Session& session, const Subject& subject) {
-  return move(session, kFind, subject);
+  return ask(session, kFind, subject);
 }
 
 std::vector<SubjectCounts> find_all(sql::Session& session, std::span<const Subject> subjects,
@@ -71,7 +85,11 @@ std::vector<SubjectCounts> find_all(sql::Session& session, std::span<const Subje
         std::string(module), "counts_of",
         "WITH asked (biz, biz_id) AS (VALUES " + sql::rows(some.size(), 2) + ") SELECT i.biz, " +
             "i.biz_id, " + std::string(kColumns) +
-            " FROM asked CROSS JOIN interactions AS i ON i.biz = asked.biz AND i.biz_id = asked.biz_id"};
+            " FROM asked CROSS JOIN interactions AS i ON i.biz = asked.biz AND i.biz_id = asked.biz_id",
+        // Of a small table MySQL would rather read, and within a write lock, all rows.
+        "SELECT biz, biz_id, " + std::string(kColumns) +
+            " FROM interactions FORCE INDEX (PRIMARY) WHERE (biz, biz_id) IN (" + sql::rows(some.size(), 2) +
+            ")"};
     session.each_of(query, keys, [&](const sql::Row& row) {
       found.push_back({{row.get<std::string>(0), row.get<Id>(1)}, read_counts(row, 2)});
     });

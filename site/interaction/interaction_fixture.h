@@ -1,4 +1,4 @@
-// What the tests of this module stand on: the whole module over a real SQLite file in a directory of its own.
+// What the tests of this module stand on: the whole module over a real store.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,16 +16,16 @@
 #include "weir/queue/journal.h"
 #include "weir/queue/producer.h"
 #include "weir/sql/database.h"
+#include "weir/sql/store_fixture.h"
 #include "weir/testing/io_threads.h"
-#include "weir/testing/store.h"
 
 namespace weir::site::interaction {
 
 // Articles are there unless they are in `gone`, and are called "title 7"; other things are always there.
 class Module {
  public:
-  Module()
-      : database(store_in(directory)),
+  explicit Module(const sql::TestStore& test_store)
+      : database(test_store.at()),
         repository(interactions, collections, history, io.executor(), repository_options(clock)),
         journal({.directory = directory.path().string(),
                  .size = std::size_t{1} << 20,

@@ -54,7 +54,8 @@ class InteractionHandlerTest : public testing::Test {
     return router;
   }
 
-  Module m_;
+  sql::SqliteStore test_store_;
+  Module m_{test_store_};
   http::Dispatcher dispatcher_{router_of(m_.service), http::user_by_id, {}};
 };
 

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <numeric>
 #include <utility>
 
 #include "site/interaction/counts_table.h"
 #include "weir/sql/placeholders.h"
+#include "weir/sql/transaction.h"
 
 namespace weir::site::interaction {
 namespace {
@@ -34,13 +36,42 @@ const std::array kMigrations{sql::Migration{1, "interactions", R"sql(
     PRIMARY KEY (user_id, biz, biz_id)
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX likes_of_thing ON likes (biz, biz_id) WHERE status = 1;
+)sql",
+                                            R"sql(
+  CREATE TABLE interactions (
+    biz            VARCHAR(32) NOT NULL,
+    biz_id         BIGINT NOT NULL,
+    read_count     BIGINT NOT NULL DEFAULT 0 CHECK (read_count >= 0),
+    like_count     BIGINT NOT NULL DEFAULT 0 CHECK (like_count >= 0),
+    collect_count  BIGINT NOT NULL DEFAULT 0 CHECK (collect_count >= 0),
+    imported_likes BIGINT NOT NULL DEFAULT 0 CHECK (imported_likes >= 0),
+    version        BIGINT NOT NULL DEFAULT 0,
+    PRIMARY KEY (biz, biz_id)
+  );
+  CREATE INDEX interactions_by_likes ON interactions (biz, like_count);
+  CREATE TABLE likes (
+    user_id    BIGINT NOT NULL,
+    biz        VARCHAR(32) NOT NULL,
+    biz_id     BIGINT NOT NULL,
+    status     TINYINT NOT NULL CHECK (status IN (0, 1)),
+    updated_at BIGINT NOT NULL,
+    PRIMARY KEY (user_id, biz, biz_id)
+  );
+  CREATE INDEX likes_of_thing ON likes (biz, biz_id, status);
 )sql"}};
 
+// On MySQL this makes the row of a like that isn't given, if there is none, and locks it; kGiveLike tells whether it was
+// given then. An update alone that finds no row locks the gap where others put theirs.
 const sql::Query kLike{
     "interaction", "like",
     "INSERT INTO likes (user_id, biz, biz_id, status, updated_at) VALUES (?, ?, ?, 1, ?) "
     "ON CONFLICT (user_id, biz, biz_id) DO UPDATE SET status = 1, updated_at = excluded.updated_at "
-    "WHERE status = 0"};
+    "WHERE status = 0",
+    "INSERT INTO likes (user_id, biz, biz_id, status, updated_at) VALUES (?, ?, ?, 0, ?) "
+    "ON DUPLICATE KEY UPDATE status = status"};
+const sql::Query kGiveLike{"interaction", "give_like",
+                           "UPDATE likes SET status = 1, updated_at = ? "
+                           "WHERE user_id = ? AND biz = ? AND biz_id = ? AND status = 0"};
 const sql::Query kUnlike{"interaction", "unlike",
                          "UPDATE likes SET status = 0, updated_at = ? "
                          "WHERE user_id = ? AND biz = ? AND biz_id = ? AND status = 1"};
@@ -62,36 +93,79 @@ const sql::Query kImportLikes{
     "ON CONFLICT (biz, biz_id) DO UPDATE SET like_count = max(like_count - imported_likes + "
     "excluded.imported_likes, 0), "
     "imported_likes = excluded.imported_likes, version = version + 1 "
-    "WHERE imported_likes <> excluded.imported_likes"};
+    "WHERE imported_likes <> excluded.imported_likes",
+    // Each assignment sees what those before it have done.
+    "INSERT INTO interactions (biz, biz_id, like_count, imported_likes, version) VALUES (?, ?, ?, ?, 1) "
+    "ON DUPLICATE KEY UPDATE version = version + (imported_likes <> VALUES(imported_likes)), "
+    "like_count = greatest(like_count - imported_likes + VALUES(imported_likes), 0), "
+    "imported_likes = VALUES(imported_likes)"};
 // The next things that have a count or a row, in key order. Each part walks its index from the key on, and
-// the parts are merged, so a step costs what it returns.
+// the parts are merged, so a step costs what it returns. MySQL knows no range of pairs, and merges parts that are cut.
+#define WEIR_BEHIND "((biz = ? AND biz_id > ?) OR biz > ?) ORDER BY biz, biz_id LIMIT ?"
 const sql::Query kNextThings{
     "interaction", "recount_next",
     "SELECT biz, biz_id FROM interactions WHERE (biz, biz_id) > (?, ?) "
     "UNION SELECT biz, biz_id FROM likes WHERE status = 1 AND (biz, biz_id) > (?, ?) "
     "UNION SELECT biz, biz_id FROM collected WHERE status = 1 AND (biz, biz_id) > (?, ?) "
     "ORDER BY biz, biz_id LIMIT ?"};
+const sql::Query kNextThingsCut{
+    "interaction", "recount_next",
+    "(SELECT biz, biz_id FROM interactions WHERE " WEIR_BEHIND
+    ") UNION (SELECT DISTINCT biz, biz_id FROM likes WHERE status = 1 AND " WEIR_BEHIND
+    ") UNION (SELECT DISTINCT biz, biz_id FROM collected WHERE status = 1 AND " WEIR_BEHIND
+    ") ORDER BY biz, biz_id LIMIT ?"};
+#undef WEIR_BEHIND
+// Whether its counts aren't what the rows are, looked at without a lock.
+#define WEIR_LIKES "(SELECT count(*) FROM likes WHERE biz = ? AND biz_id = ? AND status = 1)"
+#define WEIR_COLLECTS "(SELECT count(*) FROM collected WHERE biz = ? AND biz_id = ? AND status = 1)"
+const sql::Query kIsRight{
+    "interaction", "recount_look",
+    "SELECT 1 FROM interactions WHERE biz = ? AND biz_id = ? AND like_count = imported_likes + " WEIR_LIKES
+    " AND collect_count = " WEIR_COLLECTS};
 const sql::Query kRecount{
     "interaction", "recount",
     "INSERT INTO interactions AS i (biz, biz_id, like_count, collect_count, version) "
-    "SELECT ?, ?, (SELECT count(*) FROM likes WHERE biz = ? AND biz_id = ? AND status = 1), "
-    "(SELECT count(*) FROM collected WHERE biz = ? AND biz_id = ? AND status = 1), 1 WHERE true "
+    "SELECT ?, ?, " WEIR_LIKES ", " WEIR_COLLECTS
+    ", 1 WHERE true "
     "ON CONFLICT (biz, biz_id) DO UPDATE SET like_count = i.imported_likes + excluded.like_count, "
     "collect_count = excluded.collect_count, version = i.version + 1 "
     "WHERE i.like_count <> i.imported_likes + excluded.like_count OR i.collect_count <> "
-    "excluded.collect_count "
-    "RETURNING "};
-
-const sql::Query& recount_query() {
-  static const sql::Query query{kRecount.module, kRecount.operation,
-                                kRecount.text + std::string(counts_table::kColumns)};
-  return query;
-}
+    "excluded.collect_count",
+    "INSERT INTO interactions (biz, biz_id, like_count, collect_count, version) "
+    "SELECT ?, ?, " WEIR_LIKES ", " WEIR_COLLECTS
+    ", 1 FROM DUAL ON DUPLICATE KEY UPDATE "
+    "version = version + (like_count <> imported_likes + VALUES(like_count) OR "
+    "collect_count <> VALUES(collect_count)), "
+    "like_count = imported_likes + VALUES(like_count), collect_count = VALUES(collect_count)"};
+#undef WEIR_LIKES
+#undef WEIR_COLLECTS
 
 bool change_like(sql::Session& session, Id user, const Subject& subject, bool liked, WallTime now) {
-  const auto changes = liked ? session.execute(kLike, user, subject.biz, subject.id, now)
-                             : session.execute(kUnlike, now, user, subject.biz, subject.id);
-  return changes.rows > 0;
+  if (!liked) return session.execute(kUnlike, now, user, subject.biz, subject.id).rows > 0;
+  const auto made = session.execute(kLike, user, subject.biz, subject.id, now);
+  if (session.dialect() == sql::Dialect::sqlite) return made.rows > 0;
+  return session.execute(kGiveLike, now, user, subject.biz, subject.id).rows > 0;
+}
+
+std::vector<Subject> next_things(sql::Session& session, const Subject& after, std::size_t limit) {
+  const auto read = [](const sql::Row& row) { return Subject{row.get<std::string>(0), row.get<Id>(1)}; };
+  const auto& [biz, id] = after;
+  if (session.dialect() == sql::Dialect::sqlite)
+    return session.all(kNextThings, read, biz, id, biz, id, biz, id, limit);
+  return session.all(kNextThingsCut, read, biz, id, biz, limit, biz, id, biz, limit, biz, id, biz, limit,
+                     limit);
+}
+
+bool is_right(sql::Session& session, const Subject& subject) {
+  const auto& [biz, id] = subject;
+  return session.one(kIsRight, sql::first<int>, biz, id, biz, id, biz, id).has_value();
+}
+
+// Puts the thing's counts right and reads them; the rows are locked before the counts, as by who likes.
+Counts recount(sql::Session& session, const Subject& subject) {
+  const auto& [biz, id] = subject;
+  session.execute(kRecount, biz, id, biz, id, biz, id);
+  return counts_table::find(session, subject).value();
 }
 
 // Those of `ids` for which the user has a row with status 1.
@@ -226,26 +300,32 @@ std::optional<std::vector<std::pair<Id, std::int64_t>>> InteractionStore::liked_
 }
 
 void InteractionStore::like_many_now(std::string_view biz, std::span<const Like> likes) {
+  const counter::Counter counts({.table = "interactions", .column = "like_count", .module = "interaction"});
+  const std::string kind(biz);
   while (!likes.empty()) {
-    const auto some = likes.first(std::min(likes.size(), kMaxBatch));
+    std::vector<Like> some(likes.begin(), likes.begin() + std::min(likes.size(), kMaxBatch));
     likes = likes.subspan(some.size());
+    // First the rows, then the counts, each in the order of their keys, as single likes take them too.
+    std::ranges::sort(some, {}, [](const Like& like) { return std::pair(like.user_id, like.biz_id); });
     database_.write_now([&](sql::Session& session) {
-      for (const Like& like : some) {
-        const Subject subject{std::string(biz), like.biz_id};
-        if (change_like(session, like.user_id, subject, true, like.at))
-          counts_table::move_likes(session, subject, counts_table::By::plus_one);
-      }
+      std::vector<counter::Delta> deltas;
+      for (const Like& like : some)
+        if (change_like(session, like.user_id, {kind, like.biz_id}, true, like.at))
+          deltas.push_back({kind, like.biz_id, 1});
+      counts.add(session, std::move(deltas));
     });
   }
 }
 
 void InteractionStore::import_likes_now(std::string_view biz, std::span<const ImportedLikes> likes) {
   while (!likes.empty()) {
-    const auto some = likes.first(std::min(likes.size(), kMaxBatch));
-    likes = likes.subspan(some.size());
+    // In the order of their keys; of two for one thing the later one holds.
+    std::map<Id, std::int64_t> some;
+    const auto batch = likes.first(std::min(likes.size(), kMaxBatch));
+    for (const ImportedLikes& one : batch) some[one.biz_id] = one.likes;
+    likes = likes.subspan(batch.size());
     database_.write_now([&](sql::Session& session) {
-      for (const ImportedLikes& one : some)
-        session.execute(kImportLikes, biz, one.biz_id, one.likes, one.likes);
+      for (const auto& [id, brought] : some) session.execute(kImportLikes, biz, id, brought, brought);
     });
   }
 }
@@ -257,24 +337,31 @@ void InteractionStore::add_reads_now(std::string_view biz,
     reads = reads.subspan(some.size());
     std::vector<counter::Delta> deltas;
     for (const auto& [id, by] : some) deltas.push_back({std::string(biz), id, by});
-    database_.write_now([&](sql::Session& session) { reads_.add(session, std::move(deltas)); });
+    database_.write_now([&](sql::Session& session) { reads_.add(session, deltas); });
   }
 }
 
 InteractionStore::Recounted InteractionStore::recount_now(const Subject& after, std::size_t limit) {
-  return database_.write_now([&](sql::Session& session) {
-    Recounted recounted;
-    const auto read = [](const sql::Row& row) { return Subject{row.get<std::string>(0), row.get<Id>(1)}; };
-    for (auto& subject : session.all(kNextThings, read, after.biz, after.id, after.biz, after.id, after.biz,
-                                     after.id, limit)) {
-      const auto counts = session.one(
-          recount_query(), [](const sql::Row& row) { return counts_table::read_counts(row, 0); }, subject.biz,
-          subject.id, subject.biz, subject.id, subject.biz, subject.id);
-      if (counts) recounted.changed.push_back({subject, *counts});
-      recounted.last = std::move(subject);
-    }
-    return recounted;
+  // Nearly all are right, and finding that out keeps nobody from writing.
+  std::vector<Subject> things;
+  std::vector<SubjectCounts> wrong;
+  database_.read_now([&](sql::Session& session) {
+    const sql::Transaction same_moment(session);
+    things = next_things(session, after, limit);
+    for (const Subject& thing : things)
+      if (!is_right(session, thing))
+        wrong.push_back({thing, counts_table::find(session, thing).value_or(Counts{})});
   });
+  Recounted recounted;
+  if (!things.empty()) recounted.last = things.back();
+  if (wrong.empty()) return recounted;
+  recounted.changed = database_.write_now([&](sql::Session& session) {
+    std::vector<SubjectCounts> changed;
+    for (const auto& [thing, before] : wrong)
+      if (const Counts counts = recount(session, thing); counts != before) changed.push_back({thing, counts});
+    return changed;
+  });
+  return recounted;
 }
 
 }  // namespace weir::site::interaction

@@ -38,7 +38,7 @@ class InteractionStore {
   boost::asio::awaitable<std::vector<Mine>> mine_of(Id user, std::string biz, std::vector<Id> ids);
 
   // The counts after the change, or nothing when it already was so. Two statements when it changes, one when
-  // it doesn't.
+  // it doesn't; on MySQL up to two more.
   boost::asio::awaitable<std::optional<Counts>> set_like(Id user, Subject subject, bool liked, WallTime now);
 
   // --- These block: for consumers, jobs and commands, never an I/O thread ---
@@ -60,8 +60,9 @@ class InteractionStore {
   void import_likes_now(std::string_view biz, std::span<const ImportedLikes> likes);
   void add_reads_now(std::string_view biz, std::span<const std::pair<Id, std::int64_t>> reads);
 
-  // Puts the counts of likes and collections of the `limit` things behind `after` right, from their rows, in
-  // one transaction. Says where it came to (nothing at the end) and what it changed.
+  // Puts the counts of likes and collections of the `limit` things behind `after` right, from their rows: finds
+  // those that are wrong, at one moment, and mends them in one transaction. Says where it came to (nothing at the
+  // end) and what it changed.
   struct Recounted {
     std::optional<Subject> last;
     std::vector<SubjectCounts> changed;

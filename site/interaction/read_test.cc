@@ -24,8 +24,15 @@ idempotency::Inbox inbox_of(std::string_view group, const Clock& clock) {
   return idempotency::Inbox({.consumer = std::string(group), .clock = &clock});
 }
 
-TEST(Reads, ABatchIsCountedOnceHoweverOftenItComes) {
-  Module m;
+class Reads : public sql::OnEachStore {};
+INSTANTIATE_TEST_SUITE_P(Stores, Reads, sql::each_store(), sql::name_of_store);
+class History : public sql::OnEachStore {};
+INSTANTIATE_TEST_SUITE_P(Stores, History, sql::each_store(), sql::name_of_store);
+class ReadsConcurrency : public sql::OnEachStore {};
+INSTANTIATE_TEST_SUITE_P(Stores, ReadsConcurrency, sql::each_store(), sql::name_of_store);
+
+TEST_P(Reads, ABatchIsCountedOnceHoweverOftenItComes) {
+  Module m(*test_store);
   const auto inbox = inbox_of(kCountGroup, m.clock);
   EXPECT_EQ(m.counts(7).reads, 0);
   Delivery batch;
@@ -38,8 +45,8 @@ TEST(Reads, ABatchIsCountedOnceHoweverOftenItComes) {
   EXPECT_EQ(m.counts(8).reads, 1);
 }
 
-TEST(Reads, TheSameEventIdCountsOnceForOneThing) {
-  Module m;
+TEST_P(Reads, TheSameEventIdCountsOnceForOneThing) {
+  Module m(*test_store);
   const auto inbox = inbox_of(kCountGroup, m.clock);
   Delivery first(1), second(2);
   first.read("article:7", 0, m.clock.now(), "a").read("article:8", 0, m.clock.now(), "a");
@@ -50,8 +57,8 @@ TEST(Reads, TheSameEventIdCountsOnceForOneThing) {
   EXPECT_EQ(m.counts(8).reads, 1);
 }
 
-TEST(Reads, ReadsAndLikesDontOverwriteEachOther) {
-  Module m;
+TEST_P(Reads, ReadsAndLikesDontOverwriteEachOther) {
+  Module m(*test_store);
   const auto inbox = inbox_of(kCountGroup, m.clock);
   m.counts(7);
   m.like(1, 7);
@@ -62,8 +69,8 @@ TEST(Reads, ReadsAndLikesDontOverwriteEachOther) {
   EXPECT_EQ(counts.likes, 2);
 }
 
-TEST(Reads, StatementsOfCountingAreTheConsumers) {
-  Module m;
+TEST_P(Reads, StatementsOfCountingAreTheConsumers) {
+  Module m(*test_store);
   const auto inbox = inbox_of(kCountGroup, m.clock);
   const double before = statements("consumer", "counts_of"),
                requests = statements("interaction", "counts_of");
@@ -72,8 +79,8 @@ TEST(Reads, StatementsOfCountingAreTheConsumers) {
   EXPECT_EQ(statements("interaction", "counts_of"), requests);
 }
 
-TEST(Reads, AMessageThatNamesNothingIsRefusedAsAWhole) {
-  Module m;
+TEST_P(Reads, AMessageThatNamesNothingIsRefusedAsAWhole) {
+  Module m(*test_store);
   const auto counting = inbox_of(kCountGroup, m.clock), remembering = inbox_of(kHistoryGroup, m.clock);
   Delivery batch;
   batch.read("article:7", 1, m.clock.now()).read("nonsense", 1, m.clock.now());
@@ -83,8 +90,8 @@ TEST(Reads, AMessageThatNamesNothingIsRefusedAsAWhole) {
   EXPECT_TRUE(m.read_history(1).empty());
 }
 
-TEST(History, HasEachThingOnceWithTheLastTime) {
-  Module m;
+TEST_P(History, HasEachThingOnceWithTheLastTime) {
+  Module m(*test_store);
   const auto inbox = inbox_of(kHistoryGroup, m.clock);
   const WallTime t = m.clock.now();
   Delivery first(1);
@@ -104,8 +111,8 @@ TEST(History, HasEachThingOnceWithTheLastTime) {
   EXPECT_EQ(listing.items[1].entry.at, t + 1s) << "an older read that comes late changes nothing";
 }
 
-TEST(History, ListsComeInAllForms) {
-  Module m;
+TEST_P(History, ListsComeInAllForms) {
+  Module m(*test_store);
   const auto inbox = inbox_of(kHistoryGroup, m.clock);
   Delivery batch;
   for (Id article = 1; article <= 10; ++article)
@@ -124,8 +131,8 @@ TEST(History, ListsComeInAllForms) {
   EXPECT_EQ(walked, Ids({10, 9, 8, 7, 6, 5, 4, 3, 2, 1}));
 }
 
-TEST(History, WhatWasForgottenStaysForgotten) {
-  Module m;
+TEST_P(History, WhatWasForgottenStaysForgotten) {
+  Module m(*test_store);
   const auto inbox = inbox_of(kHistoryGroup, m.clock);
   Delivery read(1);
   read.read("article:7", 1, m.clock.now()).read("article:7", 2, m.clock.now());
@@ -144,8 +151,8 @@ TEST(History, WhatWasForgottenStaysForgotten) {
   EXPECT_EQ(m.read_history(1), Ids({9}));
 }
 
-TEST(History, ALongOneIsForgottenInSteps) {
-  Module m;
+TEST_P(History, ALongOneIsForgottenInSteps) {
+  Module m(*test_store);
   const auto inbox = inbox_of(kHistoryGroup, m.clock);
   Delivery batch;
   for (Id article = 1; article <= 2 * HistoryStore::kClearedAtOnce + 1; ++article)
@@ -167,8 +174,8 @@ bool soon(const std::function<bool()>& done) {
   return true;
 }
 
-TEST(ReadsConcurrency, FlowFromTheJournalToBothGroups) {
-  Module m;
+TEST_P(ReadsConcurrency, FlowFromTheJournalToBothGroups) {
+  Module m(*test_store);
   InteractionConsumer counting(m.service, m.queue, 168h, m.clock);
   HistoryConsumer remembering(m.service, m.queue, 168h, m.clock);
   counting.start();
@@ -189,8 +196,8 @@ TEST(ReadsConcurrency, FlowFromTheJournalToBothGroups) {
   EXPECT_EQ(m.counts(9).reads, 1);
 }
 
-TEST(Reads, WithoutAProducerNoneIsRecorded) {
-  Module m;
+TEST_P(Reads, WithoutAProducerNoneIsRecorded) {
+  Module m(*test_store);
   InteractionService command(m.repository, nullptr);
   EXPECT_FALSE(command.record_read("article", 7, 1));
   EXPECT_THROW(m.io.run(command.publish_read({"article", 7}, 1, "")), Unavailable);

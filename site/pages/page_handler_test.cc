@@ -53,7 +53,8 @@ class PageHandlerTest : public testing::Test {
   http::Response get_as_ann(std::string_view target) { return get(target, {{"Cookie", "weir_session=ann"}}); }
 
   TempDir directory_;
-  article::Module module_{directory_};
+  sql::SqliteStore test_store_;
+  article::Module module_{test_store_};
   ranking::RankingStore ranking_store_{module_.database};
   user::Neighbour people_{module_.database, module_.io};
   interaction::ReadRoad road_{directory_};

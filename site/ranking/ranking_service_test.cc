@@ -15,7 +15,6 @@
 #include "weir/base/random.h"
 #include "weir/testing/io_threads.h"
 #include "weir/testing/serve.h"
-#include "weir/testing/store.h"
 
 namespace weir::site::ranking {
 namespace {
@@ -23,7 +22,7 @@ namespace {
 using namespace std::chrono_literals;
 using weir::ranking::HackerNews;
 
-class RankingTest : public testing::Test {
+class RankingTest : public sql::OnEachStore {
  protected:
   ~RankingTest() override {
     rankings_.stop();
@@ -55,10 +54,9 @@ class RankingTest : public testing::Test {
     return all;
   }
 
-  TempDir directory_;
   ManualClock clock_;
   World world_;
-  sql::Database database_{store_in(directory_)};
+  sql::Database database_{test_store->at()};
   IoThreads io_;
   user::Neighbour people_{database_, io_};
   interaction::Neighbour reactions_{database_, io_};
@@ -69,7 +67,9 @@ class RankingTest : public testing::Test {
   RankingService service_{rankings_, users_, interactions_, {}, clock_};
 };
 
-TEST_F(RankingTest, BeforeTheFirstRunThereIsNothingAndItIsStale) {
+INSTANTIATE_TEST_SUITE_P(Stores, RankingTest, sql::each_store(), sql::name_of_store);
+
+TEST_P(RankingTest, BeforeTheFirstRunThereIsNothingAndItIsStale) {
   const auto board = shown();
   EXPECT_EQ(board.name, "hot");
   EXPECT_EQ(board.model, "hackernews");
@@ -78,7 +78,7 @@ TEST_F(RankingTest, BeforeTheFirstRunThereIsNothingAndItIsStale) {
   EXPECT_TRUE(board.stale);
 }
 
-TEST_F(RankingTest, RanksByScoreAndTiesByTheNewerId) {
+TEST_P(RankingTest, RanksByScoreAndTiesByTheNewerId) {
   add(1, 80, 30min);
   add(2, 100, 1h);
   add(3, 1000, 7 * 24h);
@@ -96,7 +96,7 @@ TEST_F(RankingTest, RanksByScoreAndTiesByTheNewerId) {
   EXPECT_EQ(ids(2), (std::vector<Id>{1, 4}));
 }
 
-TEST_F(RankingTest, AgreesWithSortingAllOfThem) {
+TEST_P(RankingTest, AgreesWithSortingAllOfThem) {
   const std::uint64_t seed = thread_random().next();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   Random random(seed);
@@ -115,7 +115,7 @@ TEST_F(RankingTest, AgreesWithSortingAllOfThem) {
   }
 }
 
-TEST_F(RankingTest, AsksForCountsByBatchesAndStopsWhenNothingCanEnter) {
+TEST_P(RankingTest, AsksForCountsByBatchesAndStopsWhenNothingCanEnter) {
   // Ten a second: the newest have all the likes.
   for (Id id = 1; id <= 40'000; ++id) add(id, id > 39'000 ? 500 : 3, std::chrono::seconds(40'000 - id) * 10);
   service_.refresh_hot_now();
@@ -125,7 +125,7 @@ TEST_F(RankingTest, AsksForCountsByBatchesAndStopsWhenNothingCanEnter) {
   EXPECT_EQ(world_.fetches, 1);
 }
 
-TEST_F(RankingTest, AnOldFavouriteIsFoundAmongTheFewThatWereFetched) {
+TEST_P(RankingTest, AnOldFavouriteIsFoundAmongTheFewThatWereFetched) {
   for (Id id = 1; id <= 40'000; ++id) add(id, id > 39'000 ? 500 : 3, std::chrono::seconds(40'000 - id) * 10);
   add(7, 1'000'000'000, 100h);
   service_.refresh_hot_now();
@@ -135,7 +135,7 @@ TEST_F(RankingTest, AnOldFavouriteIsFoundAmongTheFewThatWereFetched) {
   EXPECT_EQ(world_.batches, 9);
 }
 
-TEST_F(RankingTest, AFailedRefreshKeepsTheLastGoodList) {
+TEST_P(RankingTest, AFailedRefreshKeepsTheLastGoodList) {
   add(1, 80, 30min);
   service_.refresh_hot_now();
   world_.broken = true;
@@ -151,7 +151,7 @@ TEST_F(RankingTest, AFailedRefreshKeepsTheLastGoodList) {
   EXPECT_EQ(ids(), (std::vector<Id>{2, 1}));
 }
 
-TEST_F(RankingTest, AListThatNobodyRefreshesBecomesStale) {
+TEST_P(RankingTest, AListThatNobodyRefreshesBecomesStale) {
   add(1, 80, 30min);
   service_.refresh_hot_now();
   clock_.advance(2min);
@@ -160,7 +160,7 @@ TEST_F(RankingTest, AListThatNobodyRefreshesBecomesStale) {
   EXPECT_TRUE(shown().stale);
 }
 
-TEST_F(RankingTest, TheJobHasATimeBudget) {
+TEST_P(RankingTest, TheJobHasATimeBudget) {
   for (Id id = 1; id <= 10'000; ++id) add(id, 3, std::chrono::seconds(id));
   auto job = make_hot_job(service_, clock_);
   EXPECT_EQ(job.name(), "ranking:hot");
@@ -180,7 +180,7 @@ TEST_F(RankingTest, TheJobHasATimeBudget) {
   repository.stop();
 }
 
-TEST_F(RankingTest, AnotherProcessShowsWhatWasSaved) {
+TEST_P(RankingTest, AnotherProcessShowsWhatWasSaved) {
   add(1, 80, 30min);
   RankingRepository elsewhere(store_, world_.sources(), io_.executor(), clock_);
   RankingService other(elsewhere, users_, interactions_, {}, clock_);
@@ -196,7 +196,7 @@ TEST_F(RankingTest, AnotherProcessShowsWhatWasSaved) {
   elsewhere.stop();
 }
 
-TEST_F(RankingTest, AProcessThatStartsHasTheLastListAtOnce) {
+TEST_P(RankingTest, AProcessThatStartsHasTheLastListAtOnce) {
   add(1, 80, 30min);
   service_.refresh_hot_now();
   RankingRepository again(store_, world_.sources(), io_.executor(), clock_);
@@ -208,7 +208,7 @@ TEST_F(RankingTest, AProcessThatStartsHasTheLastListAtOnce) {
   again.stop();
 }
 
-TEST_F(RankingTest, WhatWasWithdrawnIsLeftOutAndOthersMoveUp) {
+TEST_P(RankingTest, WhatWasWithdrawnIsLeftOutAndOthersMoveUp) {
   for (Id id = 1; id <= 5; ++id) add(id, 10 * id, 1h);
   service_.refresh_hot_now();
   world_.withdrawn = {5, 3};
@@ -216,7 +216,7 @@ TEST_F(RankingTest, WhatWasWithdrawnIsLeftOutAndOthersMoveUp) {
   EXPECT_EQ(shown().rows[1].rank, 2);
 }
 
-TEST_F(RankingTest, TheTitlesAreAskedForOnceASecond) {
+TEST_P(RankingTest, TheTitlesAreAskedForOnceASecond) {
   add(1, 80, 30min);
   service_.refresh_hot_now();
   for (int i = 0; i < 100; ++i) shown();
@@ -227,7 +227,7 @@ TEST_F(RankingTest, TheTitlesAreAskedForOnceASecond) {
   EXPECT_EQ(world_.summary_queries, 2);
 }
 
-TEST_F(RankingTest, AuthorsAndCountsArePutBesideAsTheyAreNow) {
+TEST_P(RankingTest, AuthorsAndCountsArePutBesideAsTheyAreNow) {
   user::NewUser ann;
   ann.email = "ann@example.com";
   ann.nickname = "安";
@@ -241,7 +241,7 @@ TEST_F(RankingTest, AuthorsAndCountsArePutBesideAsTheyAreNow) {
   EXPECT_EQ(shown().rows[0].counts.likes, 1);
 }
 
-TEST_F(RankingTest, TheRouteAnswersAsDocumented) {
+TEST_P(RankingTest, TheRouteAnswersAsDocumented) {
   http::Router router;
   add_routes(router, service_);
   const http::Dispatcher dispatcher(std::move(router), [](std::string_view) { return std::nullopt; }, {});
@@ -273,7 +273,7 @@ TEST_F(RankingTest, TheRouteAnswersAsDocumented) {
     EXPECT_EQ(ask("/v1/rankings/hot?limit=" + std::string(bad)).first, 422U) << bad;
 }
 
-TEST_F(RankingTest, AWatchShowsNewListsByItself) {
+TEST_P(RankingTest, AWatchShowsNewListsByItself) {
   RankingRepository elsewhere(store_, world_.sources(), io_.executor(), clock_);
   RankingService other(elsewhere, users_, interactions_, {}, clock_);
   add(1, 80, 30min);
@@ -287,9 +287,11 @@ TEST_F(RankingTest, AWatchShowsNewListsByItself) {
   elsewhere.stop();
 }
 
-TEST(RankingStore, KeepsWhatWasSavedToTheLastDigit) {
-  const TempDir directory;
-  sql::Database database(store_in(directory));
+class RankingStoreTest : public sql::OnEachStore {};
+INSTANTIATE_TEST_SUITE_P(Stores, RankingStoreTest, sql::each_store(), sql::name_of_store);
+
+TEST_P(RankingStoreTest, KeepsWhatWasSavedToTheLastDigit) {
+  sql::Database database(test_store->at());
   RankingStore store(database);
   EXPECT_EQ(store.version_now("hot"), 0U);
   EXPECT_FALSE(store.load_now("hot"));

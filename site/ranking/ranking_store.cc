@@ -15,13 +15,27 @@ const std::array kMigrations{sql::Migration{1, "boards", R"sql(
     model       TEXT NOT NULL,
     items       TEXT NOT NULL
   ) STRICT;
+)sql",
+                                            R"sql(
+  CREATE TABLE boards (
+    name        VARCHAR(64) NOT NULL PRIMARY KEY,
+    version     BIGINT NOT NULL,
+    computed_at BIGINT NOT NULL,
+    model       VARCHAR(64) NOT NULL,
+    items       MEDIUMTEXT NOT NULL
+  );
 )sql"}};
 
+#define WEIR_INSERT "INSERT INTO boards (name, version, computed_at, model, items) VALUES (?, 1, ?, ?, ?) "
 const sql::Query kSave{
     "ranking", "save",
-    "INSERT INTO boards (name, version, computed_at, model, items) VALUES (?, 1, ?, ?, ?) "
+    WEIR_INSERT
     "ON CONFLICT (name) DO UPDATE SET version = version + 1, computed_at = excluded.computed_at, "
-    "model = excluded.model, items = excluded.items RETURNING version"};
+    "model = excluded.model, items = excluded.items",
+    WEIR_INSERT
+    "ON DUPLICATE KEY UPDATE version = version + 1, computed_at = VALUES(computed_at), "
+    "model = VALUES(model), items = VALUES(items)"};
+#undef WEIR_INSERT
 const sql::Query kVersion{"ranking", "version", "SELECT version FROM boards WHERE name = ?"};
 const sql::Query kLoad{"ranking", "load",
                        "SELECT version, computed_at, model, items FROM boards WHERE name = ?"};
@@ -60,7 +74,8 @@ RankingStore::RankingStore(sql::Database& database) : database_(database) {
 std::uint64_t RankingStore::save_now(std::string_view name, const Ranking& ranking, WallTime computed_at) {
   const auto items = items_to_json(ranking.items);
   return database_.write_now([&](sql::Session& session) {
-    return session.one(kSave, sql::first<std::uint64_t>, name, computed_at, ranking.model, items).value();
+    session.execute(kSave, name, computed_at, ranking.model, items);
+    return session.one(kVersion, sql::first<std::uint64_t>, name).value();
   });
 }
 

@@ -24,11 +24,28 @@ const std::array kMigrations{sql::Migration{1, "sessions and secrets", R"sql(
     name  TEXT PRIMARY KEY,
     value TEXT NOT NULL
   ) STRICT, WITHOUT ROWID;
+)sql",
+                                            R"sql(
+  CREATE TABLE sessions (
+    id             VARCHAR(64) NOT NULL PRIMARY KEY,
+    user_id        BIGINT NOT NULL,
+    refresh_digest VARCHAR(128) NOT NULL,
+    page           TINYINT NOT NULL,
+    created_at     BIGINT NOT NULL,
+    expires_at     BIGINT NOT NULL,
+    ended_at       BIGINT
+  );
+  CREATE INDEX sessions_by_expiry ON sessions (expires_at);
+  CREATE INDEX sessions_by_end ON sessions (ended_at);
+  CREATE TABLE secrets (
+    name  VARCHAR(64) NOT NULL PRIMARY KEY,
+    value TEXT NOT NULL
+  );
 )sql"}};
 
 const sql::Query kExpired{"user", "expired_sessions",
                           "SELECT id FROM sessions WHERE expires_at < ? ORDER BY expires_at LIMIT ?"};
-const sql::Query kDelete{"user", "delete_session", "DELETE FROM sessions WHERE id = ?"};
+const sql::Query kDelete{"user", "delete_session", "DELETE FROM sessions WHERE id = ? AND expires_at < ?"};
 const sql::Query kInsert{"user", "insert_session",
                          "INSERT INTO sessions (id, user_id, refresh_digest, page, created_at, expires_at) "
                          "VALUES (?, ?, ?, ?, ?, ?)"};
@@ -51,7 +68,9 @@ const sql::Query kEndedPages{"user", "ended_page_sessions",
                              "SELECT id, ended_at FROM sessions WHERE ended_at > ? AND page = 1 "
                              "ORDER BY ended_at DESC LIMIT ?"};
 const sql::Query kKeepSecret{"user", "keep_secret",
-                             "INSERT INTO secrets (name, value) VALUES (?, ?) ON CONFLICT DO NOTHING"};
+                             "INSERT INTO secrets (name, value) VALUES (?, ?) ON CONFLICT DO NOTHING",
+                             "INSERT INTO secrets (name, value) VALUES (?, ?) "
+                             "ON DUPLICATE KEY UPDATE value = value"};
 const sql::Query kSecret{"user", "secret", "SELECT value FROM secrets WHERE name = ?"};
 
 Session read_session(const sql::Row& row) {
@@ -60,11 +79,6 @@ Session read_session(const sql::Row& row) {
 
 bool is_page(sql::Session& session, const std::string& id) {
   return session.one(kIsPage, sql::first<bool>, id).value_or(false);
-}
-
-void prune(sql::Session& session, WallTime now) {
-  for (const auto& id : session.all(kExpired, sql::first<std::string>, now, SessionStore::kPrunedPerInsert))
-    session.execute(kDelete, id);
 }
 
 Rotated rotate_in(sql::Session& session, const Rotation& r) {
@@ -82,9 +96,15 @@ SessionStore::SessionStore(sql::Database& database) : database_(database) {
 }
 
 boost::asio::awaitable<void> SessionStore::insert(NewSession s) {
-  co_await database_.write([s = std::move(s)](sql::Session& session) {
-    prune(session, s.created_at);
+  // Looked for outside of the write: within it MySQL would lock what was read, and every sign-in reads the same
+  // rows. In the order of their ids, and after the insert, so that no two writes wait for each other.
+  auto expired = co_await database_.read([now = s.created_at](sql::Session& session) {
+    return session.all(kExpired, sql::first<std::string>, now, kPrunedPerInsert);
+  });
+  std::ranges::sort(expired);
+  co_await database_.write([s = std::move(s), expired = std::move(expired)](sql::Session& session) {
     session.execute(kInsert, s.id, s.user_id, s.refresh_digest, s.page, s.created_at, s.expires_at);
+    for (const auto& id : expired) session.execute(kDelete, id, s.created_at);
   });
 }
 

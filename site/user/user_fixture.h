@@ -1,4 +1,4 @@
-// What the tests of this module stand on: a service over a real SQLite file in a directory of its own.
+// What the tests of this module stand on: a service over a real store.
 #pragma once
 
 #include <optional>
@@ -9,16 +9,16 @@
 #include "site/user/user_service.h"
 #include "weir/base/clock.h"
 #include "weir/sql/database.h"
+#include "weir/sql/store_fixture.h"
 #include "weir/testing/io_threads.h"
-#include "weir/testing/store.h"
 
 namespace weir::site::user {
 
-// The whole module over one file; making another over the same directory is a restart.
+// The whole module over one store; making another over the same store is a restart.
 class Module {
  public:
-  explicit Module(const TempDir& directory, UserService::Options options = {})
-      : database(store_in(directory)),
+  explicit Module(const sql::TestStore& test_store, UserService::Options options = {})
+      : database(test_store.at()),
         users(user_store, repository_options(clock), io.executor()),
         sessions(session_store, options.refresh_ttl, clock),
         service(users, sessions, options, clock) {}

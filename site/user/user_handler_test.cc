@@ -107,8 +107,8 @@ class UserHandlerTest : public testing::Test {
     return {{"Cookie", set.substr(0, set.find(';'))}, {"X-Weir-Page", "1"}};
   }
 
-  TempDir directory;
-  Module module{directory};
+  sql::SqliteStore test_store;
+  Module module{test_store};
   std::optional<http::Server> server;
 };
 

@@ -13,20 +13,21 @@ using std::chrono::hours;
 using std::chrono::minutes;
 using std::chrono::seconds;
 
-class UserServiceTest : public testing::Test {
+class UserServiceTest : public sql::OnEachStore {
  protected:
   void restart(UserService::Options options = {}) {
     module.reset();
-    module = std::make_unique<Module>(directory, options);
+    module = std::make_unique<Module>(*test_store, options);
   }
   UserService& service() { return module->service; }
   std::optional<Caller> caller(const std::string& token) { return service().authenticate(token); }
 
-  TempDir directory;
-  std::unique_ptr<Module> module = std::make_unique<Module>(directory);
+  std::unique_ptr<Module> module = std::make_unique<Module>(*test_store);
 };
 
-TEST_F(UserServiceTest, SignsUpAndIn) {
+INSTANTIATE_TEST_SUITE_P(Stores, UserServiceTest, sql::each_store(), sql::name_of_store);
+
+TEST_P(UserServiceTest, SignsUpAndIn) {
   const auto id = module->sign_up("Ann@Example.com");
   ASSERT_TRUE(id);
   const auto user = module->io.run(service().get(*id));
@@ -49,21 +50,21 @@ TEST_F(UserServiceTest, SignsUpAndIn) {
   EXPECT_FALSE(who->admin);
 }
 
-TEST_F(UserServiceTest, AnEmailIsTakenInEverySpelling) {
+TEST_P(UserServiceTest, AnEmailIsTakenInEverySpelling) {
   ASSERT_TRUE(module->sign_up("ann@example.com"));
   EXPECT_FALSE(module->sign_up("ann@example.com"));
   EXPECT_FALSE(module->sign_up("ANN@EXAMPLE.COM", "another password"));
   EXPECT_TRUE(module->sign_up("ann@example.org"));
 }
 
-TEST_F(UserServiceTest, WrongPasswordsAndUnknownEmailsAreRefused) {
+TEST_P(UserServiceTest, WrongPasswordsAndUnknownEmailsAreRefused) {
   ASSERT_TRUE(module->sign_up("ann@example.com"));
   EXPECT_FALSE(module->sign_in("ann@example.com", "password 2"));
   EXPECT_FALSE(module->sign_in("bob@example.com"));
   EXPECT_FALSE(module->sign_in(""));
 }
 
-TEST_F(UserServiceTest, ManyWithoutEmailOrPhoneLiveSideBySide) {
+TEST_P(UserServiceTest, ManyWithoutEmailOrPhoneLiveSideBySide) {
   std::vector<NewUser> users(3);
   for (auto& user : users) user.nickname = "one of many";
   const auto ids = service().create_many(users);
@@ -72,7 +73,7 @@ TEST_F(UserServiceTest, ManyWithoutEmailOrPhoneLiveSideBySide) {
   EXPECT_NE(ids[1], ids[2]);
 }
 
-TEST_F(UserServiceTest, CreatingManyTwiceAddsNothing) {
+TEST_P(UserServiceTest, CreatingManyTwiceAddsNothing) {
   std::vector<NewUser> users(2'500);
   const std::string hash = service().hash_password_now("seed password");
   for (std::size_t i = 0; i < users.size(); ++i) {
@@ -96,7 +97,7 @@ TEST_F(UserServiceTest, CreatingManyTwiceAddsNothing) {
   EXPECT_EQ(module->io.run(service().get(ids[1]))->email, std::nullopt);
 }
 
-TEST_F(UserServiceTest, AHundredReadsLoadOnce) {
+TEST_P(UserServiceTest, AHundredReadsLoadOnce) {
   const auto id = module->sign_up("ann@example.com");
   const double before = statements("user", "find");
   EXPECT_FALSE(service().find(*id));
@@ -106,7 +107,7 @@ TEST_F(UserServiceTest, AHundredReadsLoadOnce) {
   EXPECT_EQ((*service().find(*id))->id, *id);
 }
 
-TEST_F(UserServiceTest, ABulkIsOneStatementForWhatTheCacheLacks) {
+TEST_P(UserServiceTest, ABulkIsOneStatementForWhatTheCacheLacks) {
   std::vector<NewUser> users(50);
   for (auto& user : users) user.nickname = "n";
   auto ids = service().create_many(users);
@@ -123,13 +124,13 @@ TEST_F(UserServiceTest, ABulkIsOneStatementForWhatTheCacheLacks) {
   EXPECT_EQ(statements("user", "find") - one, 0);
 }
 
-TEST_F(UserServiceTest, NobodyIsNullUntilThereIsSomebody) {
+TEST_P(UserServiceTest, NobodyIsNullUntilThereIsSomebody) {
   EXPECT_EQ(module->io.run(service().get(1)), nullptr);
   ASSERT_EQ(module->sign_up("ann@example.com"), 1);
   EXPECT_NE(module->io.run(service().get(1)), nullptr);
 }
 
-TEST_F(UserServiceTest, AChangedProfileShowsAtOnce) {
+TEST_P(UserServiceTest, AChangedProfileShowsAtOnce) {
   const auto id = module->sign_up("ann@example.com");
   module->io.run(service().get(*id));
   ProfileChange change;
@@ -152,7 +153,7 @@ TEST_F(UserServiceTest, AChangedProfileShowsAtOnce) {
   EXPECT_EQ(module->io.run(service().change_profile(12'345, more)), nullptr);
 }
 
-TEST_F(UserServiceTest, RefreshTokensRotate) {
+TEST_P(UserServiceTest, RefreshTokensRotate) {
   module->sign_up("ann@example.com");
   const auto first = module->sign_in("ann@example.com");
   module->clock.advance(hours(1));
@@ -166,7 +167,7 @@ TEST_F(UserServiceTest, RefreshTokensRotate) {
   EXPECT_TRUE(module->refresh(second->refresh_token));
 }
 
-TEST_F(UserServiceTest, AUsedRefreshTokenEndsItsSession) {
+TEST_P(UserServiceTest, AUsedRefreshTokenEndsItsSession) {
   module->sign_up("ann@example.com");
   const auto first = module->sign_in("ann@example.com");
   const auto other = module->sign_in("ann@example.com");
@@ -178,7 +179,7 @@ TEST_F(UserServiceTest, AUsedRefreshTokenEndsItsSession) {
   EXPECT_TRUE(module->refresh(other->refresh_token)) << "other sessions go on";
 }
 
-TEST_F(UserServiceTest, RefreshTokensExpireAfterTheirLastUse) {
+TEST_P(UserServiceTest, RefreshTokensExpireAfterTheirLastUse) {
   module->sign_up("ann@example.com");
   auto session = module->sign_in("ann@example.com");
   for (int day = 0; day < 10; day += 6) {
@@ -190,7 +191,7 @@ TEST_F(UserServiceTest, RefreshTokensExpireAfterTheirLastUse) {
   EXPECT_FALSE(module->refresh(session->refresh_token));
 }
 
-TEST_F(UserServiceTest, OddRefreshTokensAreRefused) {
+TEST_P(UserServiceTest, OddRefreshTokensAreRefused) {
   module->sign_up("ann@example.com");
   const auto session = module->sign_in("ann@example.com");
   for (const std::string& token :
@@ -200,7 +201,7 @@ TEST_F(UserServiceTest, OddRefreshTokensAreRefused) {
   EXPECT_TRUE(module->refresh(session->refresh_token));
 }
 
-TEST_F(UserServiceTest, SigningOutEndsTheRefreshToken) {
+TEST_P(UserServiceTest, SigningOutEndsTheRefreshToken) {
   module->sign_up("ann@example.com");
   const auto session = module->sign_in("ann@example.com");
   module->io.run(service().sign_out(*caller(session->access_token)));
@@ -212,7 +213,7 @@ TEST_F(UserServiceTest, SigningOutEndsTheRefreshToken) {
   EXPECT_FALSE(caller(session->access_token));
 }
 
-TEST_F(UserServiceTest, PagesGetACookieThatEndsAtOnce) {
+TEST_P(UserServiceTest, PagesGetACookieThatEndsAtOnce) {
   module->sign_up("ann@example.com");
   const auto page = module->sign_in("ann@example.com", "password 1", Entrance::page);
   const auto other = module->sign_in("ann@example.com", "password 1", Entrance::page);
@@ -236,7 +237,7 @@ TEST_F(UserServiceTest, PagesGetACookieThatEndsAtOnce) {
   EXPECT_FALSE(caller(other->page_token)) << "expired by itself";
 }
 
-TEST_F(UserServiceTest, EndedPagesStayEndedAfterARestart) {
+TEST_P(UserServiceTest, EndedPagesStayEndedAfterARestart) {
   module->sign_up("ann@example.com");
   const auto page = module->sign_in("ann@example.com", "password 1", Entrance::page);
   const auto other = module->sign_in("ann@example.com", "password 1", Entrance::page);
@@ -246,13 +247,13 @@ TEST_F(UserServiceTest, EndedPagesStayEndedAfterARestart) {
   EXPECT_TRUE(caller(other->page_token)) << "the secret is kept";
 }
 
-TEST_F(UserServiceTest, AProgramsSessionIsNotRenewedAsAPage) {
+TEST_P(UserServiceTest, AProgramsSessionIsNotRenewedAsAPage) {
   module->sign_up("ann@example.com");
   const auto session = module->sign_in("ann@example.com");
   EXPECT_FALSE(module->io.run(service().renew_page(*caller(session->access_token))));
 }
 
-TEST_F(UserServiceTest, ATokenExchangedForACookieIsUsedUp) {
+TEST_P(UserServiceTest, ATokenExchangedForACookieIsUsedUp) {
   module->sign_up("ann@example.com");
   const auto session = module->sign_in("ann@example.com");
   const auto page = module->refresh(session->refresh_token, Entrance::page);
@@ -263,7 +264,7 @@ TEST_F(UserServiceTest, ATokenExchangedForACookieIsUsedUp) {
   EXPECT_FALSE(caller(page->page_token)) << "and its second use ended the page's session";
 }
 
-TEST_F(UserServiceTest, ASecretOfTheConfigurationIsUsed) {
+TEST_P(UserServiceTest, ASecretOfTheConfigurationIsUsed) {
   UserService::Options options;
   options.secret = "first secret";
   restart(options);
@@ -276,7 +277,7 @@ TEST_F(UserServiceTest, ASecretOfTheConfigurationIsUsed) {
   EXPECT_FALSE(caller(session->access_token));
 }
 
-TEST_F(UserServiceTest, AdminsAreMadeAndUnmade) {
+TEST_P(UserServiceTest, AdminsAreMadeAndUnmade) {
   const auto id = module->sign_up("ann@example.com");
   EXPECT_FALSE(service().grant_admin("nobody@example.com"));
   module->io.run(service().get(*id));
@@ -292,7 +293,7 @@ TEST_F(UserServiceTest, AdminsAreMadeAndUnmade) {
 }
 
 // `weir admin grant` beside a running server writes to the store behind its cache.
-TEST_F(UserServiceTest, ARoleFromAnotherProcessShowsAtTheNextSignIn) {
+TEST_P(UserServiceTest, ARoleFromAnotherProcessShowsAtTheNextSignIn) {
   const auto id = module->sign_up("ann@example.com");
   module->io.run(service().get(*id));
   module->user_store.set_role_now("ann@example.com", kAdminRole, true, module->clock.now());
@@ -302,7 +303,7 @@ TEST_F(UserServiceTest, ARoleFromAnotherProcessShowsAtTheNextSignIn) {
   EXPECT_EQ(module->io.run(service().get(*id))->roles, std::vector<std::string>{"admin"});
 }
 
-TEST_F(UserServiceTest, ExpiredSessionsAreClearedAwayByNewOnes) {
+TEST_P(UserServiceTest, ExpiredSessionsAreClearedAwayByNewOnes) {
   module->sign_up("ann@example.com");
   for (int i = 0; i < 5; ++i) module->sign_in("ann@example.com");
   module->clock.advance(hours(24 * 8));
@@ -314,7 +315,7 @@ TEST_F(UserServiceTest, ExpiredSessionsAreClearedAwayByNewOnes) {
   EXPECT_EQ(left, 1);
 }
 
-TEST_F(UserServiceTest, NoSecretIsStoredAsItIs) {
+TEST_P(UserServiceTest, NoSecretIsStoredAsItIs) {
   module->sign_up("ann@example.com", "a very secret password");
   const auto session = module->sign_in("ann@example.com", "a very secret password");
   const auto digest = module->database.read_now([](sql::Session& s) {
@@ -329,7 +330,9 @@ TEST_F(UserServiceTest, NoSecretIsStoredAsItIs) {
 
 class UserServiceConcurrency : public UserServiceTest {};
 
-TEST_F(UserServiceConcurrency, OfManySignUpsWithOneEmailOneWins) {
+INSTANTIATE_TEST_SUITE_P(Stores, UserServiceConcurrency, sql::each_store(), sql::name_of_store);
+
+TEST_P(UserServiceConcurrency, OfManySignUpsWithOneEmailOneWins) {
   std::vector<std::future<std::optional<Id>>> all;
   all.reserve(200);
   for (int i = 0; i < 200; ++i)
@@ -340,7 +343,7 @@ TEST_F(UserServiceConcurrency, OfManySignUpsWithOneEmailOneWins) {
 }
 
 // The look before the hash is only there to save work: without it the store decides.
-TEST_F(UserServiceConcurrency, TheStoreLetsOneOfManyInsertsThrough) {
+TEST_P(UserServiceConcurrency, TheStoreLetsOneOfManyInsertsThrough) {
   NewUser user;
   user.email = "ann@example.com";
   user.nickname = "Ann";
@@ -352,7 +355,7 @@ TEST_F(UserServiceConcurrency, TheStoreLetsOneOfManyInsertsThrough) {
   EXPECT_EQ(won, 1);
 }
 
-TEST_F(UserServiceConcurrency, OfTwoUsesOfATokenOneWinsAndTheSessionEnds) {
+TEST_P(UserServiceConcurrency, OfTwoUsesOfATokenOneWinsAndTheSessionEnds) {
   module->sign_up("ann@example.com");
   for (int round = 0; round < 20; ++round) {
     const auto session = module->sign_in("ann@example.com");
@@ -372,7 +375,7 @@ TEST_F(UserServiceConcurrency, OfTwoUsesOfATokenOneWinsAndTheSessionEnds) {
   }
 }
 
-TEST_F(UserServiceConcurrency, AHundredReadersAtOnceLoadOnce) {
+TEST_P(UserServiceConcurrency, AHundredReadersAtOnceLoadOnce) {
   const auto id = module->sign_up("ann@example.com");
   const double before = statements("user", "find");
   std::vector<std::future<UserPtr>> all;
@@ -382,7 +385,7 @@ TEST_F(UserServiceConcurrency, AHundredReadersAtOnceLoadOnce) {
   EXPECT_EQ(statements("user", "find") - before, 1);
 }
 
-TEST_F(UserServiceConcurrency, AReadBesideAChangeNeverKeepsTheOldNickname) {
+TEST_P(UserServiceConcurrency, AReadBesideAChangeNeverKeepsTheOldNickname) {
   const auto id = module->sign_up("ann@example.com");
   for (int round = 0; round < 50; ++round) {
     ProfileChange change;

@@ -25,6 +25,21 @@ const std::array kMigrations{sql::Migration{1, "users", R"sql(
     created_at    INTEGER NOT NULL,
     updated_at    INTEGER NOT NULL
   ) STRICT;
+)sql",
+                                            R"sql(
+  CREATE TABLE users (
+    id            BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
+    email         VARCHAR(254) UNIQUE,
+    phone         VARCHAR(64) UNIQUE,
+    origin        VARCHAR(255) UNIQUE,
+    password_hash VARCHAR(255),
+    nickname      VARCHAR(64) NOT NULL,
+    about         VARCHAR(1024) NOT NULL,
+    birthday      VARCHAR(10),
+    roles         TEXT NOT NULL,
+    created_at    BIGINT NOT NULL,
+    updated_at    BIGINT NOT NULL
+  );
 )sql"}};
 
 #define WEIR_USER_COLUMNS "id, email, phone, nickname, about, birthday, roles, created_at"
@@ -38,7 +53,6 @@ const sql::Query kInsert{
     "user", "insert",
     "INSERT INTO users (email, phone, origin, password_hash, nickname, about, roles, created_at, updated_at) "
     "VALUES (?, ?, ?, ?, ?, ?, '[]', ?, ?)"};
-const sql::Query kInsertIfNew{"user", "insert", kInsert.text + " ON CONFLICT DO NOTHING"};
 // Comparing with NULL finds nobody, which is what is meant.
 const sql::Query kFindByKeys{
     "user", "find_by_keys",
@@ -47,7 +61,9 @@ const sql::Query kFindByKeys{
 const sql::Query kUpdate{"user", "update",
                          "UPDATE users SET nickname = coalesce(?, nickname), about = coalesce(?, about), "
                          "birthday = CASE WHEN ? THEN ? ELSE birthday END, updated_at = ? WHERE id = ?"};
-const sql::Query kRolesOf{"user", "roles", "SELECT id, roles FROM users WHERE email = ?"};
+// Read to be changed: locked at once, because two that had both read it couldn't change it.
+const sql::Query kRolesOf{"user", "roles", "SELECT id, roles FROM users WHERE email = ?",
+                          "SELECT id, roles FROM users WHERE email = ? FOR UPDATE"};
 const sql::Query kSetRoles{"user", "set_roles", "UPDATE users SET roles = ?, updated_at = ? WHERE id = ?"};
 
 User read_user(const sql::Row& row) {
@@ -63,14 +79,19 @@ User read_user(const sql::Row& row) {
   return user;
 }
 
-sql::Changes run_insert(sql::Session& session, const sql::Query& query, const NewUser& user) {
-  return session.execute(query, user.email, user.phone, user.origin, user.password_hash, user.nickname,
-                         user.about, user.created_at, user.created_at);
+Id run_insert(sql::Session& session, const NewUser& user) {
+  return session
+      .execute(kInsert, user.email, user.phone, user.origin, user.password_hash, user.nickname, user.about,
+               user.created_at, user.created_at)
+      .last_id;
 }
 
 Id insert_or_find(sql::Session& session, const NewUser& user) {
-  const auto changes = run_insert(session, kInsertIfNew, user);
-  if (changes.rows > 0) return changes.last_id;
+  try {
+    return run_insert(session, user);
+  } catch (const sql::Error& error) {
+    if (error.kind() != sql::ErrorKind::unique_violation) throw;
+  }
   const auto id = session.one(kFindByKeys, sql::first<Id>, user.email, user.phone, user.origin);
   if (!id) throw sql::Error(sql::ErrorKind::constraint, "user.insert: refused, and nobody has its keys");
   return *id;
@@ -108,9 +129,8 @@ boost::asio::awaitable<std::optional<Credentials>> UserStore::find_credentials(s
 
 boost::asio::awaitable<std::optional<Id>> UserStore::insert(NewUser user) {
   try {
-    co_return co_await database_.write([user = std::move(user)](sql::Session& session) {
-      return std::optional(run_insert(session, kInsert, user).last_id);
-    });
+    co_return co_await database_.write(
+        [user = std::move(user)](sql::Session& session) { return std::optional(run_insert(session, user)); });
   } catch (const sql::Error& error) {
     if (error.kind() != sql::ErrorKind::unique_violation) throw;
   }

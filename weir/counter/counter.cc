@@ -7,6 +7,7 @@
 
 #include "weir/base/fault.h"
 #include "weir/base/hash.h"
+#include "weir/sql/placeholders.h"
 
 namespace weir::counter {
 namespace {
@@ -27,20 +28,33 @@ auto key_of(const auto& row) {
 constexpr auto kByKey = [](const auto& a, const auto& b) { return key_of(a) < key_of(b); };
 
 // "INSERT INTO t (biz, biz_id, c, version) VALUES (?, ?, ?, 1), .. ON CONFLICT .. RETURNING ..". New rows and
-// old ones alike: no select before, and the database does the sum.
-std::string upsert_text(const Table& table, std::size_t rows) {
+// old ones alike: no select before, and the database does the sum. MySQL has no RETURNING: there they are read after it.
+sql::Query upsert(const Table& table, std::size_t rows) {
   const std::string& column = table.column;
   std::string text = "INSERT INTO " + table.table + " (biz, biz_id, " + column + ", version) VALUES ";
   for (std::size_t i = 0; i < rows; ++i) text += i == 0 ? "(?, ?, ?, 1)" : ", (?, ?, ?, 1)";
-  return text + " ON CONFLICT (biz, biz_id) DO UPDATE SET " + column + " = " + column + " + excluded." +
-         column + ", version = version + 1 RETURNING biz, biz_id, " + column + ", version";
+  return {table.module, "count_" + column,
+          text + " ON CONFLICT (biz, biz_id) DO UPDATE SET " + column + " = " + column + " + excluded." +
+              column + ", version = version + 1 RETURNING biz, biz_id, " + column + ", version",
+          text + " ON DUPLICATE KEY UPDATE " + column + " = " + column + " + VALUES(" + column +
+              "), version = version + 1"};
 }
 
-std::string decrement_text(const Table& table) {
+sql::Query decrement(const Table& table) {
   const std::string& column = table.column;
-  return "UPDATE " + table.table + " SET " + column + " = max(" + column +
-         " + ?, 0), version = version + 1 WHERE biz = ? AND biz_id = ? RETURNING biz, biz_id, " + column +
-         ", version";
+  const auto text = [&](const std::string& greatest) {
+    return "UPDATE " + table.table + " SET " + column + " = " + greatest + "(" + column +
+           " + ?, 0), version = version + 1 WHERE biz = ? AND biz_id = ?";
+  };
+  return {table.module, "count_down_" + column,
+          text("max") + " RETURNING biz, biz_id, " + column + ", version", text("greatest")};
+}
+
+// For MySQL. Of a small table it would rather read, and lock, all rows.
+sql::Query select(const Table& table, std::size_t rows) {
+  return {table.module, "counts_" + table.column,
+          "SELECT biz, biz_id, " + table.column + ", version FROM " + table.table +
+              " FORCE INDEX (PRIMARY) WHERE (biz, biz_id) IN (" + sql::rows(rows, 2) + ")"};
 }
 
 Count read_count(const sql::Row& row) {
@@ -76,11 +90,11 @@ std::string format_subject(std::string_view biz, Id biz_id) {
   return std::string(biz).append(":").append(std::to_string(biz_id));
 }
 
-Counter::Counter(Table table)
-    : table_(std::move(table)),
-      decrement_{table_.module, "count_down_" + table_.column, decrement_text(table_)} {
-  for (std::size_t rows = 1; rows <= kRowsPerStatement; rows *= 2)
-    upserts_.push_back({table_.module, "count_" + table_.column, upsert_text(table_, rows)});
+Counter::Counter(Table table) : table_(std::move(table)), decrement_(decrement(table_)) {
+  for (std::size_t rows = 1; rows <= kRowsPerStatement; rows *= 2) {
+    upserts_.push_back(upsert(table_, rows));
+    selects_.push_back(select(table_, rows));
+  }
 }
 
 std::vector<Count> Counter::add(sql::Session& session, std::vector<Delta> deltas) const {
@@ -99,7 +113,7 @@ std::vector<Count> Counter::add(sql::Session& session, std::vector<Delta> deltas
       ++at;
     }
   }
-  // SQLite answers RETURNING in the order of the rows, but doesn't promise it.
+  // Neither store promises an order.
   if (!std::is_sorted(touched.begin(), touched.end(), kByKey))
     std::sort(touched.begin(), touched.end(), kByKey);
   return touched;
@@ -118,16 +132,24 @@ void Counter::add_rows(sql::Session& session, std::span<const Delta> deltas,
       values.emplace_back(delta.biz_id);
       values.emplace_back(delta.by);
     }
-    session.each_of(upserts_[which], values,
-                    [&](const sql::Row& row) { touched.push_back(read_count(row)); });
+    const auto take = [&](const sql::Row& row) { touched.push_back(read_count(row)); };
+    session.each_of(upserts_[which], values, take);
+    if (session.dialect() == sql::Dialect::mysql) {
+      values.clear();
+      for (const Delta& delta : deltas.first(rows)) {
+        values.emplace_back(delta.biz);
+        values.emplace_back(delta.biz_id);
+      }
+      session.each_of(selects_[which], values, take);
+    }
     deltas = deltas.subspan(rows);
   }
 }
 
 void Counter::subtract(sql::Session& session, const Delta& delta, std::vector<Count>& touched) const {
-  session.each(
-      decrement_, [&](const sql::Row& row) { touched.push_back(read_count(row)); }, delta.by, delta.biz,
-      delta.biz_id);
+  const auto take = [&](const sql::Row& row) { touched.push_back(read_count(row)); };
+  session.each(decrement_, take, delta.by, delta.biz, delta.biz_id);
+  if (session.dialect() == sql::Dialect::mysql) session.each(selects_.front(), take, delta.biz, delta.biz_id);
 }
 
 std::vector<Delta> aggregate(std::span<const queue::Message> messages) {

@@ -46,8 +46,9 @@ struct Count {
   std::int64_t version = 0;
 };
 
-// Where the counts are. The table belongs to the caller; it must have `biz` TEXT and `biz_id` INTEGER with a
-// unique index over both, the column, `version` INTEGER, and defaults for all other columns.
+// Where the counts are. The table belongs to the caller; it must have `biz` TEXT and `biz_id` INTEGER, which
+// together are its primary key, the column, `version` INTEGER, and defaults for all other columns. (On MySQL VARCHAR and
+// BIGINT.)
 struct Table {
   std::string table = "interactions";
   std::string column = "read_count";
@@ -73,6 +74,7 @@ class Counter {
   Table table_;
   std::vector<sql::Query>
       upserts_;  // for 1, 2, 4, .. kRowsPerStatement rows, so that prepared statements are few
+  std::vector<sql::Query> selects_;  // for MySQL: what the upsert of so many rows left
   sql::Query decrement_;
 };
 

@@ -6,7 +6,7 @@
 
 #include "weir/base/fault.h"
 #include "weir/base/random.h"
-#include "weir/testing/temp_dir.h"
+#include "weir/sql/store_fixture.h"
 
 namespace weir::counter {
 namespace {
@@ -21,9 +21,18 @@ CREATE TABLE interactions (
   like_count INTEGER NOT NULL DEFAULT 0,
   version INTEGER NOT NULL DEFAULT 1,
   PRIMARY KEY (biz, biz_id)
-) WITHOUT ROWID)"}};
+) WITHOUT ROWID)",
+                                      R"(
+CREATE TABLE interactions (
+  biz VARCHAR(32) NOT NULL,
+  biz_id BIGINT NOT NULL,
+  read_count BIGINT NOT NULL DEFAULT 0 CHECK (read_count >= 0),
+  like_count BIGINT NOT NULL DEFAULT 0,
+  version BIGINT NOT NULL DEFAULT 1,
+  PRIMARY KEY (biz, biz_id)
+))"}};
 
-class CounterTest : public testing::Test {
+class CounterTest : public sql::OnEachStore {
  protected:
   CounterTest() {
     store_.migrate("idempotency", idempotency::migrations());
@@ -44,8 +53,7 @@ class CounterTest : public testing::Test {
     return found;
   }
 
-  TempDir dir_;
-  sql::Database store_{{.path = dir_ / "weir.db"}};
+  sql::Database store_{test_store->at()};
   idempotency::Inbox inbox_{{.consumer = "interaction"}};
   Counter reads_{Table{}};
 };
@@ -62,7 +70,9 @@ TEST(Subject, IsBizAndId) {
     EXPECT_FALSE(parse_subject(bad)) << bad;
 }
 
-TEST_F(CounterTest, AddsCreatesAndAnswersWithVersions) {
+INSTANTIATE_TEST_SUITE_P(Stores, CounterTest, sql::each_store(), sql::name_of_store);
+
+TEST_P(CounterTest, AddsCreatesAndAnswersWithVersions) {
   auto counts = add({{"article", 2, 5}, {"article", 1, 1}, {"article", 2, 2}, {"aaa", 9, 1}});
   ASSERT_EQ(counts.size(), 3u);
   EXPECT_EQ(counts[0].biz, "aaa");
@@ -76,7 +86,7 @@ TEST_F(CounterTest, AddsCreatesAndAnswersWithVersions) {
   EXPECT_EQ(counts[0].version, 2);
 }
 
-TEST_F(CounterTest, NeverGoesBelowZero) {
+TEST_P(CounterTest, NeverGoesBelowZero) {
   add({{"article", 1, 3}});
   auto counts = add({{"article", 1, -2}, {"article", 7, -1}, {"article", 8, 4}, {"article", 9, 0}});
   ASSERT_EQ(counts.size(), 2u);
@@ -89,7 +99,7 @@ TEST_F(CounterTest, NeverGoesBelowZero) {
   EXPECT_EQ(all().size(), 2u);
 }
 
-TEST_F(CounterTest, AgreesWithAModel) {
+TEST_P(CounterTest, AgreesWithAModel) {
   const std::uint64_t seed = secure_random64();
   SCOPED_TRACE("seed " + std::to_string(seed));
   Random random(seed);
@@ -110,7 +120,7 @@ TEST_F(CounterTest, AgreesWithAModel) {
   for (const auto& [id, count] : model) EXPECT_EQ(stored.at(std::pair("article", id)).first, count);
 }
 
-TEST_F(CounterTest, ABatchCountsOnceHoweverOftenItIsDelivered) {
+TEST_P(CounterTest, ABatchCountsOnceHoweverOftenItIsDelivered) {
   std::vector<Message> batch(100);
   for (std::size_t i = 0; i < batch.size(); ++i) {
     batch[i].topic = "read_events";
@@ -125,7 +135,7 @@ TEST_F(CounterTest, ABatchCountsOnceHoweverOftenItIsDelivered) {
   EXPECT_EQ(all().at(std::pair("article", 2)).first, 75);
 }
 
-TEST_F(CounterTest, ABadKeyFailsTheBatchWithoutATrace) {
+TEST_P(CounterTest, ABadKeyFailsTheBatchWithoutATrace) {
   std::vector<Message> batch(2);
   batch[0].key = "article:1";
   batch[1].key = "nonsense";

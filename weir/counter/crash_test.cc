@@ -14,6 +14,7 @@
 #include "weir/counter/counter.h"
 #include "weir/queue/producer.h"
 #include "weir/queue/test_support.h"
+#include "weir/sql/store_fixture.h"
 #include "weir/testing/temp_dir.h"
 
 namespace weir::counter {
@@ -27,6 +28,10 @@ constexpr Id kClient = 100;
 constexpr sql::Migration kTables[] = {{1, "counts of two groups", R"(
 CREATE TABLE first_counts (biz TEXT, biz_id INTEGER, n INTEGER NOT NULL, version INTEGER NOT NULL, PRIMARY KEY (biz, biz_id));
 CREATE TABLE second_counts (biz TEXT, biz_id INTEGER, n INTEGER NOT NULL, version INTEGER NOT NULL, PRIMARY KEY (biz, biz_id));
+)",
+                                       R"(
+CREATE TABLE first_counts (biz VARCHAR(32), biz_id BIGINT, n BIGINT NOT NULL, version BIGINT NOT NULL, PRIMARY KEY (biz, biz_id));
+CREATE TABLE second_counts (biz VARCHAR(32), biz_id BIGINT, n BIGINT NOT NULL, version BIGINT NOT NULL, PRIMARY KEY (biz, biz_id));
 )"}};
 
 // What the child tells the parent while it lives.
@@ -35,11 +40,11 @@ struct Told {
   std::atomic<std::int64_t> acked;                        // client events whose publish_acked returned true
 };
 
-// A whole house on one directory.
+// A whole house on one directory and store.
 class House {
  public:
-  explicit House(const TempDir& dir)
-      : store_({.path = dir / "weir.db", .full_sync = false}),
+  House(const TempDir& dir, const sql::TestStore& test_store)
+      : store_(test_store.at()),
         queue_({.path = dir / "queue.db", .partitions = 4}),
         journal_({.directory = dir / "", .size = 4 << 20, .lanes = 4}),
         producer_(journal_, queue_, {.linger = 1ms}) {
@@ -94,8 +99,8 @@ boost::asio::awaitable<void> publish_acked(queue::Producer& producer, Told& told
   }
 }
 
-[[noreturn]] void live(const TempDir& dir, Told& told) {
-  House house(dir);
+[[noreturn]] void live(const TempDir& dir, const sql::TestStore& test_store, Told& told) {
+  House house(dir, test_store);
   boost::asio::io_context io;
   boost::asio::co_spawn(io, publish_acked(house.producer(), told), boost::asio::detached);
   std::thread other([&] { io.run(); });
@@ -106,7 +111,10 @@ boost::asio::awaitable<void> publish_acked(queue::Producer& producer, Told& told
   }
 }
 
-TEST(CountCrash, EachEventThatWasTakenCountsExactlyOnceThroughKills) {
+class CountCrash : public sql::OnEachStore {};
+INSTANTIATE_TEST_SUITE_P(Stores, CountCrash, sql::each_store(), sql::name_of_store);
+
+TEST_P(CountCrash, EachEventThatWasTakenCountsExactlyOnceThroughKills) {
   const std::uint64_t seed = secure_random64();
   std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
   Random random(seed);
@@ -117,13 +125,13 @@ TEST(CountCrash, EachEventThatWasTakenCountsExactlyOnceThroughKills) {
   for (int kill = 0; kill < kKills; ++kill) {
     const pid_t child = ::fork();
     ASSERT_GE(child, 0);
-    if (child == 0) live(dir, told);
+    if (child == 0) live(dir, *test_store, told);
     std::this_thread::sleep_for(std::chrono::milliseconds(20 + random.below(200)));
     ::kill(child, SIGKILL);
     ASSERT_EQ(::waitpid(child, nullptr, 0), child);
   }
   {
-    House house(dir);
+    House house(dir, *test_store);
     ASSERT_TRUE(house.settle());
     for (const char* table : {"first_counts", "second_counts"}) {
       auto counts = house.counts(table);

@@ -36,23 +36,59 @@ CREATE TABLE inbox_client (
   PRIMARY KEY (consumer, topic, key, event_id)
 ) WITHOUT ROWID;
 CREATE INDEX inbox_client_appended ON inbox_client (consumer, appended_at);
+)",
+                                                R"(
+CREATE TABLE inbox (
+  consumer VARBINARY(255) NOT NULL,
+  topic VARBINARY(255) NOT NULL,
+  producer BIGINT NOT NULL,
+  lane BIGINT NOT NULL,
+  first BIGINT NOT NULL,
+  seen BLOB NOT NULL,
+  newest BIGINT NOT NULL,
+  PRIMARY KEY (consumer, topic, producer, lane, first)
+);
+CREATE INDEX inbox_newest ON inbox (consumer, newest);
+CREATE TABLE inbox_client (
+  consumer VARBINARY(255) NOT NULL,
+  topic VARBINARY(255) NOT NULL,
+  "key" VARBINARY(1024) NOT NULL,
+  event_id VARBINARY(128) NOT NULL,
+  appended_at BIGINT NOT NULL,
+  PRIMARY KEY (consumer, topic, "key", event_id)
+);
+CREATE INDEX inbox_client_appended ON inbox_client (consumer, appended_at);
 )"}};
 
-const sql::Query kLoad{
-    "consumer", "inbox_load",
-    "SELECT first, seen, newest FROM inbox WHERE consumer = ? AND topic = ? AND producer = ? AND lane = ? "
-    "AND first <= ? AND first >= coalesce((SELECT max(first) FROM inbox WHERE consumer = ? AND topic = ? "
-    "AND producer = ? AND lane = ? AND first <= ?), 0) ORDER BY first"};
-const sql::Query kSave{"consumer", "inbox_save",
+// On MySQL a lane is locked by its lowest row, which this makes if it is missing: one that has seen nothing, and so
+// answers for nothing. Reading rows that aren't there would lock the gap where others make theirs.
+const sql::Query kLock{"consumer", "inbox_lock",
                        "INSERT INTO inbox (consumer, topic, producer, lane, first, seen, newest) "
-                       "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (consumer, topic, producer, lane, first) "
-                       "DO UPDATE SET seen = excluded.seen, newest = excluded.newest"};
+                       "VALUES (?, ?, ?, ?, 0, ?, 0) ON DUPLICATE KEY UPDATE newest = newest"};
+#define WEIR_LOAD                                                                                         \
+  "SELECT first, seen, newest FROM inbox WHERE consumer = ? AND topic = ? AND producer = ? AND lane = ? " \
+  "AND first <= ? AND first >= coalesce((SELECT max(first) FROM inbox WHERE consumer = ? AND topic = ? "  \
+  "AND producer = ? AND lane = ? AND first <= ?), 0) ORDER BY first"
+const sql::Query kLoad{"consumer", "inbox_load", WEIR_LOAD, WEIR_LOAD " FOR UPDATE"};
+#undef WEIR_LOAD
+#define WEIR_SAVE                                                             \
+  "INSERT INTO inbox (consumer, topic, producer, lane, first, seen, newest) " \
+  "VALUES (?, ?, ?, ?, ?, ?, ?) "
+const sql::Query kSave{"consumer", "inbox_save",
+                       WEIR_SAVE
+                       "ON CONFLICT (consumer, topic, producer, lane, first) "
+                       "DO UPDATE SET seen = excluded.seen, newest = excluded.newest",
+                       WEIR_SAVE "ON DUPLICATE KEY UPDATE seen = VALUES(seen), newest = VALUES(newest)"};
+#undef WEIR_SAVE
 const sql::Query kHasClientId{"consumer", "inbox_has_client_id",
-                              "SELECT 1 FROM inbox_client WHERE consumer = ? AND topic = ? AND key = ? "
+                              "SELECT 1 FROM inbox_client WHERE consumer = ? AND topic = ? AND \"key\" = ? "
                               "AND event_id = ?"};
 const sql::Query kAddClientId{"consumer", "inbox_add_client_id",
                               "INSERT INTO inbox_client (consumer, topic, key, event_id, appended_at) "
-                              "VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"};
+                              "VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                              // The columns hold all that a queue takes: nothing is cut.
+                              "INSERT IGNORE INTO inbox_client (consumer, topic, \"key\", event_id, "
+                              "appended_at) VALUES (?, ?, ?, ?, ?)"};
 const sql::Query kPrune{
     "consumer", "inbox_prune",
     "DELETE FROM inbox WHERE (consumer, topic, producer, lane, first) IN ("
@@ -64,7 +100,22 @@ const sql::Query kPrune{
 const sql::Query kPruneClientIds{"consumer", "inbox_prune_client_ids",
                                  "DELETE FROM inbox_client WHERE (consumer, topic, key, event_id) IN ("
                                  "SELECT consumer, topic, key, event_id FROM inbox_client WHERE consumer = ? "
-                                 "AND appended_at < ? LIMIT ?)"};
+                                 "AND appended_at < ? LIMIT ?)",
+                                 "DELETE FROM inbox_client WHERE consumer = ? AND appended_at < ? LIMIT ?"};
+// What kPrune does, for MySQL, which deletes from no table that it selects from.
+const sql::Query kOldLanes{
+    "consumer", "inbox_old_lanes",
+    "SELECT DISTINCT a.topic, a.producer, a.lane FROM inbox a WHERE a.consumer = ? AND a.newest < ? "
+    "AND NOT EXISTS (SELECT 1 FROM inbox b WHERE b.consumer = a.consumer AND b.topic = a.topic "
+    "AND b.producer = a.producer AND b.lane = a.lane AND b.newest >= ?) "
+    "ORDER BY a.topic, a.producer, a.lane LIMIT ?"};
+const sql::Query kNewestOfLane{"consumer", "inbox_newest_of_lane",
+                               "SELECT max(newest) FROM inbox WHERE consumer = ? AND topic = ? "
+                               "AND producer = ? AND lane = ? FOR UPDATE"};
+const sql::Query kPruneLane{
+    "consumer", "inbox_prune",
+    "DELETE FROM inbox WHERE consumer = ? AND topic = ? AND producer = ? AND lane = ? "
+    "ORDER BY first LIMIT ?"};
 
 // What a row of the inbox holds.
 struct Part {
@@ -120,6 +171,8 @@ class Admitting {
   void load(const LaneId& id, Lane& lane) {
     const auto& [topic, producer, number] = id;
     const auto signed_producer = static_cast<std::int64_t>(producer);
+    if (session_.dialect() == sql::Dialect::mysql)
+      session_.execute(kLock, consumer_, topic, signed_producer, number, IntervalSet().encode());
     session_.each(
         kLoad,
         [&](const sql::Row& row) {
@@ -145,7 +198,7 @@ class Admitting {
     if (!message.event_id.empty()) {
       // Judged later, in the order of the keys; an old one without a row must leave no mark here.
       if (old && !has_client_id(message)) return Verdict::too_old;
-    } else if (old && part == nullptr) {
+    } else if (old && (part == nullptr || part->seen.intervals().empty())) {
       return Verdict::too_old;
     }
     if (part == nullptr) part = &*lane.parts.insert(lane.parts.begin(), Part{0, {}, 0});
@@ -217,6 +270,36 @@ class Admitting {
   std::vector<Lane*> lane_of_;  // by message
 };
 
+struct OldLane {
+  sql::Blob topic;
+  std::int64_t producer, lane;
+};
+
+// Nothing on SQLite, where kPrune finds them itself.
+std::optional<std::vector<OldLane>> old_lanes(sql::Session& session, const std::string& consumer,
+                                              WallTime oldest, int limit) {
+  if (session.dialect() == sql::Dialect::sqlite) return std::nullopt;
+  const auto read = [](const sql::Row& row) {
+    return OldLane{row.get<sql::Blob>(0), row.get<std::int64_t>(1), row.get<std::int64_t>(2)};
+  };
+  return session.all(kOldLanes, read, consumer, oldest, oldest, limit);
+}
+
+// Deletes the lanes' rows, from the lowest, at most Inbox::kPruneRows; how many. A lane in which something was
+// seen meanwhile stays as it is.
+std::int64_t prune_lanes(sql::Session& session, const std::string& consumer, WallTime oldest,
+                         std::span<const OldLane> lanes) {
+  std::int64_t deleted = 0;
+  for (const auto& [topic, producer, lane] : lanes) {
+    if (deleted == Inbox::kPruneRows) break;
+    const auto newest =
+        session.one(kNewestOfLane, sql::first<std::optional<WallTime>>, consumer, topic, producer, lane);
+    if (!newest || !*newest || **newest >= oldest) continue;
+    deleted += session.execute(kPruneLane, consumer, topic, producer, lane, Inbox::kPruneRows - deleted).rows;
+  }
+  return deleted;
+}
+
 }  // namespace
 
 std::span<const sql::Migration> migrations() {
@@ -244,8 +327,11 @@ void Inbox::count_duplicates(std::size_t count) const {
 
 bool Inbox::prune_step(sql::Database& database) const {
   const WallTime oldest = options_.clock->now() - options_.retention - kGrace;
+  const auto lanes = database.read_now(
+      [&](sql::Session& session) { return old_lanes(session, options_.consumer, oldest, kPruneRows); });
   return database.write_now([&](sql::Session& session) {
-    const auto rows = session.execute(kPrune, options_.consumer, oldest, oldest, kPruneRows).rows;
+    const auto rows = lanes ? prune_lanes(session, options_.consumer, oldest, *lanes)
+                            : session.execute(kPrune, options_.consumer, oldest, oldest, kPruneRows).rows;
     const auto ids = session.execute(kPruneClientIds, options_.consumer, oldest, kPruneRows).rows;
     return rows == kPruneRows || ids == kPruneRows;
   });

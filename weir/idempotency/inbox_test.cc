@@ -5,8 +5,8 @@
 #include <set>
 
 #include "weir/base/random.h"
+#include "weir/sql/store_fixture.h"
 #include "weir/telemetry/metrics.h"
-#include "weir/testing/temp_dir.h"
 
 namespace weir::idempotency {
 namespace {
@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 const sql::Query kRows{"test", "rows", "SELECT count(*) FROM inbox"};
 const sql::Query kClientRows{"test", "rows", "SELECT count(*) FROM inbox_client"};
 
-class InboxTest : public testing::Test {
+class InboxTest : public sql::OnEachStore {
  protected:
   InboxTest() { store_.migrate("idempotency", migrations()); }
 
@@ -47,13 +47,14 @@ class InboxTest : public testing::Test {
   }
 
   using Indices = std::vector<std::size_t>;
-  TempDir dir_;
   ManualClock clock_;
-  sql::Database store_{{.path = dir_ / "weir.db"}};
+  sql::Database store_{test_store->at()};
   Inbox inbox_{{.consumer = "interaction", .clock = &clock_}};
 };
 
-TEST_F(InboxTest, AdmitsEachMessageOnce) {
+INSTANTIATE_TEST_SUITE_P(Stores, InboxTest, sql::each_store(), sql::name_of_store);
+
+TEST_P(InboxTest, AdmitsEachMessageOnce) {
   EXPECT_EQ(admit({message(1), message(2), message(2), message(4)}).fresh, (Indices{0, 1, 3}));
   const auto again = admit({message(4), message(3), message(1), message(5)});
   EXPECT_EQ(again.fresh, (Indices{1, 3}));  // 3 is late, not repeated
@@ -61,7 +62,7 @@ TEST_F(InboxTest, AdmitsEachMessageOnce) {
   EXPECT_TRUE(again.too_old.empty());
 }
 
-TEST_F(InboxTest, TellsProducersLanesTopicsAndConsumersApart) {
+TEST_P(InboxTest, TellsProducersLanesTopicsAndConsumersApart) {
   Message other_topic = message(1);
   other_topic.topic = "u";
   const std::vector<Message> batch{message(1), message(1, 1), message(1, 0, ~std::uint64_t{0}), other_topic};
@@ -71,7 +72,7 @@ TEST_F(InboxTest, TellsProducersLanesTopicsAndConsumersApart) {
   EXPECT_EQ(admit_by(other, batch).fresh, (Indices{0, 1, 2, 3}));
 }
 
-TEST_F(InboxTest, ForgetsNothingOfATransactionThatIsRolledBackAndKeepsNothing) {
+TEST_P(InboxTest, ForgetsNothingOfATransactionThatIsRolledBackAndKeepsNothing) {
   EXPECT_THROW(store_.write_now([&](sql::Session& session) {
     const std::vector<Message> batch{message(1)};
     EXPECT_EQ(inbox_.admit(session, batch).fresh.size(), 1u);
@@ -81,7 +82,7 @@ TEST_F(InboxTest, ForgetsNothingOfATransactionThatIsRolledBackAndKeepsNothing) {
   EXPECT_EQ(admit({message(1)}).fresh.size(), 1u);
 }
 
-TEST_F(InboxTest, AClientsIdCountsOnceForItsKeyHoweverOftenItIsPublished) {
+TEST_P(InboxTest, AClientsIdCountsOnceForItsKeyHoweverOftenItIsPublished) {
   // The same id published twice has two sequences; another key or no id is another event.
   const auto first = admit({with_id(1, "a"), with_id(2, "a"), with_id(3, "b"), with_id(4, "a", "article:2")});
   EXPECT_EQ(first.fresh, (Indices{0, 2, 3}));
@@ -92,7 +93,7 @@ TEST_F(InboxTest, AClientsIdCountsOnceForItsKeyHoweverOftenItIsPublished) {
   EXPECT_EQ(count(kRows), 1);
 }
 
-TEST_F(InboxTest, IsExactInAnyOrderWithAnyGaps) {
+TEST_P(InboxTest, IsExactInAnyOrderWithAnyGaps) {
   const std::uint64_t seed = secure_random64();
   SCOPED_TRACE("seed " + std::to_string(seed));
   Random random(seed);
@@ -114,7 +115,7 @@ TEST_F(InboxTest, IsExactInAnyOrderWithAnyGaps) {
   EXPECT_GT(count(kRows), 3);
 }
 
-TEST_F(InboxTest, OneHugeBatchOfGapsIsSplitIntoRows) {
+TEST_P(InboxTest, OneHugeBatchOfGapsIsSplitIntoRows) {
   std::vector<Message> batch;
   for (std::uint64_t i = 1; i <= 5'000; ++i) batch.push_back(message(i * 2));
   EXPECT_EQ(admit(batch).fresh.size(), 5'000u);
@@ -126,7 +127,7 @@ TEST_F(InboxTest, OneHugeBatchOfGapsIsSplitIntoRows) {
   EXPECT_EQ(admit(batch).duplicates, 5'000u);
 }
 
-TEST_F(InboxTest, WhatIsOlderThanTheRetentionIsOnlyVouchedForWithARow) {
+TEST_P(InboxTest, WhatIsOlderThanTheRetentionIsOnlyVouchedForWithARow) {
   admit({message(1)});
   const Message old = message(2), old_of_another = message(1, 3), old_with_id = with_id(3, "x");
   clock_.advance(7 * 24h + 30min);
@@ -138,7 +139,7 @@ TEST_F(InboxTest, WhatIsOlderThanTheRetentionIsOnlyVouchedForWithARow) {
   EXPECT_EQ(admit({message(1, 3), with_id(3, "x")}).fresh, (Indices{0, 1}));
 }
 
-TEST_F(InboxTest, RowsGoWhenTheirNewestEventIsPastTheRetentionAndAnHour) {
+TEST_P(InboxTest, RowsGoWhenTheirNewestEventIsPastTheRetentionAndAnHour) {
   admit({message(1), message(1, 1), with_id(2, "x")});
   clock_.advance(24h);
   admit({message(3)});  // lane 0 is younger now
@@ -152,7 +153,7 @@ TEST_F(InboxTest, RowsGoWhenTheirNewestEventIsPastTheRetentionAndAnHour) {
   EXPECT_EQ(count(kRows), 0);
 }
 
-TEST_F(InboxTest, PrunesInSmallSteps) {
+TEST_P(InboxTest, PrunesInSmallSteps) {
   std::vector<Message> batch;
   for (std::uint32_t lane = 0; lane < Inbox::kPruneRows + 10; ++lane) batch.push_back(message(1, lane));
   admit(batch);
@@ -163,7 +164,7 @@ TEST_F(InboxTest, PrunesInSmallSteps) {
   EXPECT_EQ(count(kRows), 0);
 }
 
-TEST_F(InboxTest, ProcessRunsTheEffectWithWhatIsFreshAndCountsTheRest) {
+TEST_P(InboxTest, ProcessRunsTheEffectWithWhatIsFreshAndCountsTheRest) {
   const auto dropped =
       telemetry::counter("weir_duplicates_dropped_total",
                          "Messages that were delivered again and did nothing", {{"consumer", "interaction"}});
@@ -179,7 +180,7 @@ TEST_F(InboxTest, ProcessRunsTheEffectWithWhatIsFreshAndCountsTheRest) {
   EXPECT_EQ(dropped.value(), before + 5);
 }
 
-TEST_F(InboxTest, ProcessAsksForTooOldMessagesToBeParkedBeforeAnyEffect) {
+TEST_P(InboxTest, ProcessAsksForTooOldMessagesToBeParkedBeforeAnyEffect) {
   std::vector<Message> batch{message(1), message(2)};
   clock_.advance(8 * 24h);
   batch.push_back(message(1, 5));

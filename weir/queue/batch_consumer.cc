@@ -28,7 +28,8 @@ struct Failure {
   std::vector<std::size_t> which;  // for park
 };
 
-// What the message itself is to blame for; all else is the store's state, and passes.
+// What the message itself is to blame for; all else is the store's state, and passes. After `unknown` too: whoever
+// counts in one transaction with its inbox finds out what was done by trying again.
 bool is_poison(const sql::Error& error) {
   using enum sql::ErrorKind;
   return error.kind() == unique_violation || error.kind() == constraint || error.kind() == misuse;

@@ -39,7 +39,7 @@ void check(const MysqlOptions& options) {
 
 std::shared_ptr<const detail::Driver> mysql(const MysqlOptions& options) {
   detail::check(options);
-  detail::MysqlSettings settings{MysqlAddress::parse(options.url), options};
+  detail::MysqlSettings settings{.address = MysqlAddress::parse(options.url), .options = options};
   settings.options.url.clear();  // the password is in one place only
   return std::make_shared<detail::MysqlDriver>(std::move(settings));
 }

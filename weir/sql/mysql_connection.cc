@@ -68,7 +68,9 @@ void MysqlConnection::set_options(MYSQL* handle) const {
 void MysqlConnection::connect() {
   static std::once_flag once;
   std::call_once(once, [] { mysql_library_init(0, nullptr, nullptr); });
-  if (Clock::system().steady_now() < not_before_) throw Error(ErrorKind::lost, last_fault_);
+  if (Clock::system().steady_now() < not_before_ && *settings_->connects == connects_then_)
+    throw Error(ErrorKind::lost, last_fault_);
+  connects_then_ = *settings_->connects;
   const MysqlAddress& address = settings_->address;
   MYSQL* const made = mysql_init(nullptr);
   if (!made) throw Error(ErrorKind::io, "memory ran out");
@@ -94,6 +96,7 @@ void MysqlConnection::connect() {
     throw;
   }
   backoff_.reset();
+  ++*settings_->connects;
   static auto connects =
       telemetry::counter("weir_store_connects_total", "Connections made to the store's server");
   connects.add();

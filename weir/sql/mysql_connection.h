@@ -4,6 +4,7 @@
 
 #include <mysql.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -22,6 +23,8 @@ namespace weir::sql::detail {
 struct MysqlSettings {
   MysqlAddress address;
   MysqlOptions options;
+  // How often one of the sessions has connected: that the server is back is news to those that wait.
+  std::shared_ptr<std::atomic<std::uint64_t>> connects = std::make_shared<std::atomic<std::uint64_t>>(0);
 };
 
 class MysqlConnection final : public Connection {
@@ -92,9 +95,11 @@ class MysqlConnection final : public Connection {
   bool in_transaction_ = false;
   std::size_t max_packet_ = 0;
   Changes counted_;
-  // After a failed connect, none is tried before that time: whoever calls meanwhile gets the same fault at once.
+  // After a failed connect, none is tried before that time or before another session has connected: whoever calls
+  // meanwhile gets the same fault at once.
   Backoff backoff_;
   SteadyTime not_before_{};
+  std::uint64_t connects_then_ = 0;
   std::string last_fault_;
 };
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <ostream>
 #include <string>
+#include <string_view>
 
 #include "weir/sql/database.h"
 #include "weir/sql/driver.h"
@@ -80,6 +81,20 @@ inline const std::array kStores{
 };
 inline std::string name_of_store(const testing::TestParamInfo<StoreKind>& info) {
   return info.param.name;
+}
+
+// A suite whose tests (TEST_P) run on each of the stores:
+//
+//   class Likes : public sql::OnEachStore {};
+//   INSTANTIATE_TEST_SUITE_P(Stores, Likes, sql::each_store(), sql::name_of_store);
+class OnEachStore : public testing::TestWithParam<StoreKind> {
+ protected:
+  bool on_sqlite() const { return std::string_view(GetParam().name) == "Sqlite"; }
+
+  const std::unique_ptr<TestStore> test_store = GetParam().make();
+};
+inline auto each_store() {
+  return testing::ValuesIn(kStores);
 }
 
 }  // namespace weir::sql
