@@ -283,6 +283,7 @@ TEST_P(QueueContract, CountsWhatItTookAndShowsZerosBefore) {
   queue->create_topic(topic_);
   EXPECT_EQ(value("weir_queue_published_total"), 0);
   EXPECT_EQ(value("weir_queue_dropped_total"), 0);
+  queue->subscribe(topic_, group_);  // a queue may refuse what no group would get
   queue->publish(records(42));
   EXPECT_EQ(value("weir_queue_published_total"), 42);
 }

@@ -9,9 +9,11 @@
 #include <memory>
 #include <ostream>
 #include <string>
+#include <utility>
 
 #include "weir/queue/embedded_queue.h"
 #include "weir/queue/queue.h"
+#include "weir/queue/rabbit_fixture.h"
 #include "weir/testing/temp_dir.h"
 
 namespace weir::queue {
@@ -41,6 +43,17 @@ class EmbeddedTestQueue final : public TestQueue {
   TempDir dir_;
 };
 
+class RabbitTestQueue final : public TestQueue {
+ public:
+  explicit RabbitTestQueue(RabbitQueue::Options options) : options_(std::move(options)) {
+    options_.prefetch = 10'000;  // tests take much before they commit
+  }
+  std::unique_ptr<Queue> open(std::uint32_t partitions) override { return open_rabbit(partitions, options_); }
+
+ private:
+  RabbitQueue::Options options_;
+};
+
 struct QueueKind {
   const char* name;
   std::unique_ptr<TestQueue> (*make)();
@@ -49,6 +62,15 @@ struct QueueKind {
 inline const std::array kQueues{
     QueueKind{"Embedded",
               []() -> std::unique_ptr<TestQueue> { return std::make_unique<EmbeddedTestQueue>(); }},
+    QueueKind{"RabbitMQ",
+              []() -> std::unique_ptr<TestQueue> {
+                return std::make_unique<RabbitTestQueue>(RabbitQueue::Options{});
+              }},
+    QueueKind{"RabbitMQTopicExchangeAndQuorum",
+              []() -> std::unique_ptr<TestQueue> {
+                return std::make_unique<RabbitTestQueue>(
+                    RabbitQueue::Options{.exchange = RabbitQueue::Exchange::topic, .quorum = true});
+              }},
 };
 inline std::string name_of_queue(const testing::TestParamInfo<QueueKind>& info) {
   return info.param.name;
