@@ -27,7 +27,7 @@ std::string refused(const std::function<void()>& call) {
 TEST(Roles, AreReadFromWords) {
   EXPECT_EQ(named("all"), "wcj");
   EXPECT_EQ(named("web"), "w");
-  EXPECT_EQ(named("job, consumer"), "cj");
+  EXPECT_EQ(named("job,consumer"), "cj");
   EXPECT_EQ(named("web,web"), "w");
   EXPECT_EQ(named("job,all"), "wcj");
 }

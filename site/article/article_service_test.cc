@@ -431,9 +431,12 @@ TEST_P(ArticleConcurrency, AWriteThatOutlivesItsRequestIsFinished) {
   const Id id = module.draft(kAnn);
   ASSERT_EQ(module.mine(kAnn).items.at(0).status, Status::draft);
 
+  // On SQLite the publication waits for the one writer, on MySQL for the row.
+  const sql::Query hold{"test", "hold", "UPDATE article_drafts SET version = version WHERE id = ?"};
   std::promise<void> holds, go_on;
   std::thread holding([&] {
-    module.database.write_now([&](sql::Session&) {
+    module.database.write_now([&](sql::Session& session) {
+      session.execute(hold, id);
       holds.set_value();
       go_on.get_future().wait();
     });
@@ -443,7 +446,9 @@ TEST_P(ArticleConcurrency, AWriteThatOutlivesItsRequestIsFinished) {
   asio::cancellation_signal deadline;
   auto publication = asio::co_spawn(strand, module.service.publish(kAnn, id),
                                     asio::bind_cancellation_slot(deadline.slot(), asio::use_future));
-  while (module.database.stats().waiting_writes == 0) std::this_thread::yield();
+  for (int i = 0; i < 100 && module.database.stats().waiting_writes == 0; ++i)
+    std::this_thread::sleep_for(
+        std::chrono::milliseconds(1));  // then it is under way, or waits for its session
   std::promise<void> passed;
   asio::post(strand, [&] {
     deadline.emit(asio::cancellation_type::terminal);

@@ -57,7 +57,7 @@ server {{
             return True
 
     def __exit__(self, *_):
-        self.process.kill()
+        self.process.terminate()  # killed, it would leave its worker behind
         self.process.wait()
         shutil.rmtree(self.where, ignore_errors=True)
 
