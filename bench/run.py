@@ -8,7 +8,7 @@ import importlib
 import json
 import sys
 
-NAMES = ["read", "flight", "cache", "caches", "counting", "hotlist", "million", "api", "filter", "redis"]
+NAMES = ["read", "flight", "cache", "caches", "counting", "hotlist", "million", "api", "filter", "redis", "cluster"]
 # What else belongs to a benchmark, and can be run alone as well.
 ALSO = {"cache": ["guard", "hits"]}
 

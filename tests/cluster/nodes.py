@@ -32,7 +32,7 @@ events {{ worker_connections 1024; }}
 http {{
 access_log off;
 {temporary}
-upstream nodes {{ {nodes} keepalive 32; keepalive_timeout 5s; }}
+upstream nodes {{ {nodes} keepalive 32; keepalive_timeout 30s; }}
 server {{
   listen 127.0.0.1:{self.port};
   location / {{
