@@ -25,7 +25,8 @@ struct World {
   };
   std::map<Id, Article> articles;
   std::set<Id> withdrawn;
-  bool broken = false;
+  bool broken = false;  // counting likes fails
+  bool away = false;    // asking for summaries does
   int batches = 0, count_queries = 0, fetches = 0, summary_queries = 0;
 
   Sources sources() {
@@ -50,6 +51,7 @@ struct World {
     };
     sources.summaries = [this](std::vector<Id> ids) -> boost::asio::awaitable<std::vector<article::Summary>> {
       ++summary_queries;
+      if (away) throw Unavailable("the store is away");
       std::vector<article::Summary> found;
       for (const Id id : ids) {
         if (withdrawn.contains(id)) continue;

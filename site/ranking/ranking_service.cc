@@ -5,13 +5,17 @@
 
 #include "site/ranking/batch_likes.h"
 #include "site/ranking/ranking_repository.h"
+#include "weir/base/fault.h"
 #include "weir/ranking/top_k.h"
+#include "weir/telemetry/metrics.h"
 
 namespace weir::site::ranking {
 namespace {
 
 // A list that is so many intervals old should have been replaced, and is stale.
 constexpr int kStaleAfter = 3;
+// As long as an article that was withdrawn may still be listed.
+constexpr auto kRememberEvery = RankingRepository::kSummaryTtl;
 
 }  // namespace
 
@@ -30,8 +34,22 @@ boost::asio::awaitable<std::optional<RankingService::Shown>> RankingService::boa
   shown.computed_at = edition.computed_at;
   shown.stale = edition.stale || clock_.now() - *edition.computed_at > kStaleAfter * options_.every;
   if (!edition.value || edition.value->items.empty()) co_return shown;
+  try {
+    shown.rows = co_await rows_of(edition.version, limit);
+  } catch (const Unavailable& error) {
+    telemetry::swallowed("ranking.board", error);
+    const std::lock_guard lock(mutex_);
+    if (last_.rows.empty()) throw;
+    shown.rows.assign(last_.rows.begin(),
+                      last_.rows.begin() + static_cast<std::ptrdiff_t>(std::min(limit, last_.rows.size())));
+    shown.stale = true;
+  }
+  co_return shown;
+}
 
-  const auto listed = co_await rankings_.listed(edition.version);
+boost::asio::awaitable<std::vector<RankingService::Row>> RankingService::rows_of(std::uint64_t version,
+                                                                                 std::size_t limit) {
+  const auto listed = co_await rankings_.listed(version);
   const std::span<const Listed> some(listed->data(), std::min(limit, listed->size()));
   std::vector<Id> ids, authors;
   for (const Listed& item : some) {
@@ -40,10 +58,22 @@ boost::asio::awaitable<std::optional<RankingService::Shown>> RankingService::boa
   }
   const auto counts = co_await interactions_.counts_of(std::string(article::kBiz), std::move(ids));
   const auto people = co_await users_.get_all(authors);
+  std::vector<Row> rows;
+  rows.reserve(some.size());
   for (std::size_t i = 0; i < some.size(); ++i)
-    shown.rows.push_back(
-        {static_cast<int>(i) + 1, some[i].ranked.score, some[i].article, people[i], counts[i]});
-  co_return shown;
+    rows.push_back({static_cast<int>(i) + 1, some[i].ranked.score, some[i].article, people[i], counts[i]});
+  remember(rows, some.size() == listed->size());
+  co_return rows;
+}
+
+// The longest of late, and not each of them: copying costs more than what is shown lives.
+void RankingService::remember(std::span<const Row> rows, bool all) {
+  const WallTime now = clock_.now();
+  const std::lock_guard lock(mutex_);
+  const bool longer = rows.size() > last_.rows.size();
+  if (!longer && (!all && rows.size() < last_.rows.size())) return;
+  if (!longer && now - last_.at < kRememberEvery) return;
+  last_ = {now, {rows.begin(), rows.end()}};
 }
 
 Ranking RankingService::compute(WallTime now, const std::function<void()>& check) const {

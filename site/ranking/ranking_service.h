@@ -10,7 +10,9 @@
 #include <boost/asio/awaitable.hpp>
 #include <chrono>
 #include <functional>
+#include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -58,7 +60,8 @@ class RankingService {
     std::vector<Row> rows;
   };
   // The first `limit` places, with what is beside them. Articles that aren't there any more are left out, and
-  // those behind move up. Nothing when there is no ranking of that name.
+  // those behind move up. Nothing when there is no ranking of that name. While the store is away: what was shown
+  // last, marked stale; throws Unavailable only if nothing ever was.
   boost::asio::awaitable<std::optional<Shown>> board(std::string name, std::size_t limit);
 
   // --- These block: for jobs, never an I/O thread ---
@@ -71,7 +74,15 @@ class RankingService {
   bool look_now();
 
  private:
+  // What to show while the store is away.
+  struct LastShown {
+    WallTime at{};
+    std::vector<Row> rows;
+  };
+
   Ranking compute(WallTime now, const std::function<void()>& check) const;
+  boost::asio::awaitable<std::vector<Row>> rows_of(std::uint64_t version, std::size_t limit);
+  void remember(std::span<const Row> rows, bool all);
 
   RankingRepository& rankings_;
   user::UserService& users_;
@@ -79,6 +90,8 @@ class RankingService {
   const Options options_;
   const Clock& clock_;
   const weir::ranking::HackerNews model_;
+  std::mutex mutex_;
+  LastShown last_;
 };
 
 }  // namespace weir::site::ranking

@@ -135,6 +135,27 @@ TEST_P(RankingTest, AnOldFavouriteIsFoundAmongTheFewThatWereFetched) {
   EXPECT_EQ(world_.batches, 9);
 }
 
+TEST_P(RankingTest, WhatWasShownLastIsShownWhileTheStoreIsAway) {
+  for (Id id = 1; id <= 5; ++id) add(id, 100 - id, 30min);
+  world_.away = true;
+  service_.refresh_hot_now();
+  EXPECT_THROW(shown(), Unavailable) << "nothing was ever shown";
+  world_.away = false;
+  EXPECT_EQ(ids(), (std::vector<Id>{1, 2, 3, 4, 5}));
+  clock_.advance(2 * RankingRepository::kSummaryTtl);
+  EXPECT_EQ(ids(2), (std::vector<Id>{1, 2})) << "and a short look doesn't shorten what is remembered";
+  world_.withdrawn = {3};
+  clock_.advance(2 * RankingRepository::kSummaryTtl);
+  EXPECT_EQ(ids(), (std::vector<Id>{1, 2, 4, 5}));
+  world_.away = true;
+  clock_.advance(2 * RankingRepository::kSummaryTtl);
+  EXPECT_EQ(ids(), (std::vector<Id>{1, 2, 4, 5}));
+  EXPECT_EQ(ids(3), (std::vector<Id>{1, 2, 4}));
+  EXPECT_TRUE(shown().stale);
+  world_.away = false;
+  EXPECT_FALSE(shown().stale);
+}
+
 TEST_P(RankingTest, AFailedRefreshKeepsTheLastGoodList) {
   add(1, 80, 30min);
   service_.refresh_hot_now();

@@ -232,6 +232,8 @@ def test_mariadb_restarts_in_the_middle(mariadb):
             # What is cached is served, and each read counts later; what needs the store is refused, and soon.
             for _ in range(30):
                 assert server.get(f"/v1/articles/{made}").status_code == 200
+                hot = server.get("/v1/rankings/hot")
+                assert hot.status_code == 200 and hot.json()["items"], hot.text
             refused = ann.post("/v1/articles", {"title": "Meanwhile", "content": "Words."})
             assert refused.status_code == 503 and int(refused.headers["Retry-After"]) >= 1
             assert server.get("/healthz").status_code == 200

@@ -60,7 +60,8 @@ class Inbox {
   // The whole of it: in one transaction, admits the batch and runs effect(Session&, fresh messages), then
   // counts the duplicates in weir_duplicates_dropped_total{consumer}. The effect isn't called when nothing is
   // fresh. Throws queue::Park for messages that are too old, before any effect. Returns what the effect
-  // returns (default-made if it wasn't called). Blocks: for consumers.
+  // returns (default-made if it wasn't called). Blocks: for consumers. As all that Database::write runs, the effect
+  // may be called again on MySQL, after what it did was undone.
   template <class Effect>
   auto process(sql::Database& database, std::span<const queue::Message> messages, Effect effect) const {
     using Result = std::invoke_result_t<Effect&, sql::Session&, std::span<const queue::Message>>;
