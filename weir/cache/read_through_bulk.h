@@ -160,8 +160,12 @@ auto ReadThroughCore<K, V, Hash>::load_bulk(Self self, std::vector<Item> items)
   } catch (const Unavailable&) {
     refused = std::current_exception();
   }
-  if (refused) {  // no lease is lost with them: the level answers for all keys, or is away for all
-    for (const Row& row : rows) self->flights.land(row.item.flight, refused);
+  if (refused) {
+    for (Row& row : rows) {
+      self->flights.land(row.item.flight, refused);
+      // A part of the level was away, and another has given its lease.
+      if (row.to_share) co_await self->remote->give_back(row.key(), std::move(*row.to_share));
+    }
   } else if (!rows.empty()) {
     co_await load_rows(self, std::move(rows), std::move(place));
   }

@@ -146,6 +146,7 @@ TEST_F(RemoteCacheTest, NamesCarryVersionAndType) {
   EXPECT_THROW(RemoteCache(client, {.name = "a", .prefix = "{"}), std::invalid_argument);
   EXPECT_THROW(get(""), std::invalid_argument);
   EXPECT_THROW(get(std::string(513, 'k')), std::invalid_argument);
+  EXPECT_THROW(get("}8"), std::invalid_argument);
   // No key's value is another key's lease.
   lease_of("8");
   EXPECT_FALSE(get("8}:lease"));
