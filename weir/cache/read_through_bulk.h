@@ -161,14 +161,18 @@ auto ReadThroughCore<K, V, Hash>::load_bulk(Self self, std::vector<Item> items)
     refused = std::current_exception();
   }
   if (refused) {
+    // A part of the level may be away, and another has given its leases: those load all the same.
+    std::vector<Row> leased;
     for (Row& row : rows) {
-      self->flights.land(row.item.flight, refused);
-      // A part of the level was away, and another has given its lease.
-      if (row.to_share) co_await self->remote->give_back(row.key(), std::move(*row.to_share));
+      if (row.to_share) {
+        leased.push_back(std::move(row));
+      } else {
+        self->flights.land(row.item.flight, refused);
+      }
     }
-  } else if (!rows.empty()) {
-    co_await load_rows(self, std::move(rows), std::move(place));
+    rows = std::move(leased);
   }
+  if (!rows.empty()) co_await load_rows(self, std::move(rows), std::move(place));
   // This load's deadline is theirs too.
   for (const auto& flight : elsewhere) {
     try {

@@ -26,6 +26,8 @@ using Millis = std::chrono::milliseconds;
 constexpr Millis kRetryFirst{4};
 constexpr Millis kRetryLast{50};
 constexpr Millis kLeastWait{1};
+// With less time than this left another try would only hide what the last one has told.
+constexpr Millis kLeastTry{5};
 
 telemetry::Counter redirects(const std::string& client, const char* kind) {
   return telemetry::counter("weir_redis_cluster_redirects_total",
@@ -140,11 +142,11 @@ struct Cluster::Group {
     pieces.push_back(&piece);
     sizes.push_back(commands.size() - before);
   }
-  Errand errand(SteadyTime deadline) const {
+  Errand errand(const Time& time) const {
     // Of its metrics: what it is for one, not ASKING.
     const auto& only = commands[pieces.front()->asking ? 1 : 0];
-    const auto call = make_call(pieces.size() == 1 ? only.name() : "PIPELINE", commands,
-                                Clock::system().steady_now(), deadline);
+    const auto call =
+        make_call(pieces.size() == 1 ? only.name() : "PIPELINE", commands, time.begun, time.deadline);
     for (const Piece* piece : pieces) call->sends = std::max(call->sends, piece->sends);
     return {node->core(), call};
   }
@@ -159,18 +161,18 @@ Cluster::Cluster(const asio::any_io_executor& executor, Options options)
       cluster_down_(redirects(options_.name, "cluster_down")) {}
 
 // Sends what can be sent, to all nodes side by side, until each piece has its end.
-asio::awaitable<void> Cluster::settle(Pieces& pieces, SteadyTime deadline) {
+asio::awaitable<void> Cluster::settle(Pieces& pieces, Time time) {
   asio::steady_timer timer(co_await asio::this_coro::executor);
   for (;;) {
-    auto groups = gather(pieces, deadline);
+    auto groups = gather(pieces, time);
     if (!groups.empty()) {
       std::vector<Errand> errands;
-      for (const auto& group : groups) errands.push_back(group.errand(deadline));
+      for (const auto& group : groups) errands.push_back(group.errand(time));
       const std::vector<Errand> begun = errands;
       auto outcomes = co_await run_together(std::move(errands));
       for (std::size_t i = 0; i < groups.size(); ++i) {
         for (Piece* piece : groups[i].pieces) piece->sends = std::max(piece->sends, begun[i].call->sends);
-        sort_out(groups[i], std::move(outcomes[i]), deadline);
+        sort_out(groups[i], std::move(outcomes[i]), time);
       }
       continue;
     }
@@ -183,7 +185,7 @@ asio::awaitable<void> Cluster::settle(Pieces& pieces, SteadyTime deadline) {
   }
 }
 
-auto Cluster::gather(Pieces& pieces, SteadyTime deadline) -> std::vector<Group> {
+auto Cluster::gather(Pieces& pieces, const Time& time) -> std::vector<Group> {
   std::vector<Group> groups;
   const auto now = Clock::system().steady_now();
   for (auto& piece : pieces) {
@@ -193,7 +195,7 @@ auto Cluster::gather(Pieces& pieces, SteadyTime deadline) -> std::vector<Group> 
     if (!node) {
       piece.failure = nobody_for(piece);
       map_->refresh_soon();
-      may_wait(piece) ? later(piece, deadline) : piece.end(piece.failure);
+      may_wait(piece) ? later(piece, time) : piece.end(piece.failure);
       continue;
     }
     auto at = std::ranges::find_if(groups, [&](const Group& one) { return one.node == node; });
@@ -222,9 +224,9 @@ bool Cluster::may_wait(const Piece& piece) const {
   return !options_.fail_fast || (piece.slot && !map_->unreachable());
 }
 
-void Cluster::sort_out(Group& group, Outcome outcome, SteadyTime deadline) {
+void Cluster::sort_out(Group& group, Outcome outcome, const Time& time) {
   if (outcome.error) {
-    for (Piece* piece : group.pieces) failed(*piece, group.node, outcome.error, deadline);
+    for (Piece* piece : group.pieces) failed(*piece, group.node, outcome.error, time);
     return;
   }
   Reply::Array all = std::move(outcome.reply).array();
@@ -233,12 +235,12 @@ void Cluster::sort_out(Group& group, Outcome outcome, SteadyTime deadline) {
     Piece& piece = *group.pieces[i];
     const auto end = at + static_cast<std::ptrdiff_t>(group.sizes[i]);
     if (piece.asking) ++at;  // the OK to ASKING
-    answered(piece, group.node, Reply::Array(std::move_iterator(at), std::move_iterator(end)), deadline);
+    answered(piece, group.node, Reply::Array(std::move_iterator(at), std::move_iterator(end)), time);
     at = end;
   }
 }
 
-void Cluster::answered(Piece& piece, const NodePtr& by, Reply::Array replies, SteadyTime deadline) {
+void Cluster::answered(Piece& piece, const NodePtr& by, Reply::Array replies, const Time& time) {
   // A transaction of which one command was refused isn't done, and neither is what says so of itself.
   const auto telling = std::ranges::find_if(replies, [](const Reply& one) {
     const auto kind = error_kind(one.error_text());
@@ -250,12 +252,12 @@ void Cluster::answered(Piece& piece, const NodePtr& by, Reply::Array replies, St
   piece.failure = nullptr;
   if (text.starts_with("TRYAGAIN")) {
     try_again_.add();
-    return later(piece, deadline);
+    return later(piece, time);
   }
   if (text.starts_with("CLUSTERDOWN")) {
     cluster_down_.add();
     map_->refresh_soon();
-    return later(piece, deadline);
+    return later(piece, time);
   }
   const auto redirect = Redirect::read(text, by->address());
   const bool taught = piece.script && error_kind(text) == ErrorKind::no_script;
@@ -279,7 +281,7 @@ void Cluster::redirected(Piece& piece, const Redirect& redirect) {
   map_->refresh_soon();
 }
 
-void Cluster::failed(Piece& piece, const NodePtr& by, std::exception_ptr error, SteadyTime deadline) {
+void Cluster::failed(Piece& piece, const NodePtr& by, std::exception_ptr error, const Time& time) {
   // What has no key can be done by another node, so it needn't be waited for this one.
   const bool patient = !options_.fail_fast || !piece.slot;
   piece.failure = error;
@@ -290,11 +292,10 @@ void Cluster::failed(Piece& piece, const NodePtr& by, std::exception_ptr error, 
     if (piece.sends > 0)
       piece.failure =
           std::make_exception_ptr(UnknownOutcome("unknown whether done: " + std::string(why.what())));
-    if (patient && by->core()->down() && !map_->stopped()) return later(piece, deadline);
+    if (patient && by->core()->down() && !map_->stopped()) return later(piece, time);
   } catch (const UnknownOutcome&) {
     map_->refresh_soon();
-    if (patient && piece.idempotent && piece.sends < kMaxSends && !map_->stopped())
-      return later(piece, deadline);
+    if (patient && piece.idempotent && piece.sends < kMaxSends && !map_->stopped()) return later(piece, time);
   } catch (const boost::system::system_error& ended) {
     if (ended.code() == asio::error::operation_aborted) throw;  // the waiter's own end
   } catch (const std::exception&) {
@@ -304,22 +305,27 @@ void Cluster::failed(Piece& piece, const NodePtr& by, std::exception_ptr error, 
 }
 
 // Once more after a while, as long as the deadline allows; else what it has now is its end.
-void Cluster::later(Piece& piece, SteadyTime deadline) {
+void Cluster::later(Piece& piece, const Time& time) {
   const auto now = Clock::system().steady_now();
-  const auto left = deadline - now;
+  const auto left = time.deadline - now;
   const std::size_t bytes = piece.bytes();
   const bool crowded =
       parked_ >= options_.max_waiting || (parked_ > 0 && parked_bytes_ + bytes > options_.max_waiting_bytes);
-  if (left < 2 * kLeastWait || crowded || map_->stopped()) {
+  if (left < kLeastWait + kLeastTry || crowded || map_->stopped()) {
     piece.failure ? piece.end(piece.failure) : piece.end(std::move(piece.replies));
     return;
   }
   const auto wait = std::max(piece.backoff.next(), kLeastWait);
-  piece.not_before = std::min<SteadyTime>(now + wait, deadline - kLeastWait);
+  piece.not_before = std::min<SteadyTime>(now + wait, time.deadline - kLeastTry);
   piece.node = nullptr;
   piece.asking = piece.teach = false;
   piece.redirects = 0;
   piece.parking = std::make_unique<Parking>(shared_from_this(), bytes);
+}
+
+auto Cluster::time_for(Patience timeout) const -> Time {
+  const auto now = Clock::system().steady_now();
+  return {now, deadline_of(now, timeout, options_)};
 }
 
 // Each piece's only reply; what was answered by nobody is a failure, thrown when all are.
@@ -339,7 +345,7 @@ asio::awaitable<Reply> Cluster::execute(Command command, Patience timeout) {
   const auto slot = slot_of_command(command);
   Pieces pieces;
   pieces.emplace_back(std::vector<Command>{std::move(command)}, slot);
-  co_await settle(pieces, deadline_of(Clock::system().steady_now(), timeout, options_));
+  co_await settle(pieces, time_for(timeout));
   Reply reply = std::move(replies_of(std::move(pieces)).front());
   reply.throw_if_error(name);
   co_return reply;
@@ -354,7 +360,7 @@ asio::awaitable<Reply::Array> Cluster::pipeline(std::vector<Command> commands, P
     const auto slot = slot_of_command(command);
     pieces.emplace_back(std::vector<Command>{std::move(command)}, slot);
   }
-  co_await settle(pieces, deadline_of(Clock::system().steady_now(), timeout, options_));
+  co_await settle(pieces, time_for(timeout));
   co_return replies_of(std::move(pieces));
 }
 
@@ -371,7 +377,7 @@ asio::awaitable<Reply::Array> Cluster::transaction(std::vector<Command> commands
   commands = as_transaction(std::move(commands));
   Pieces pieces;
   pieces.emplace_back(commands, slot);
-  co_await settle(pieces, deadline_of(Clock::system().steady_now(), timeout, options_));
+  co_await settle(pieces, time_for(timeout));
   if (pieces.front().failure) std::rethrow_exception(pieces.front().failure);
   co_return unpack_transaction(commands, std::move(pieces.front().replies));
 }
@@ -393,7 +399,7 @@ asio::awaitable<Reply::Array> Cluster::eval_many(Script script, std::vector<Scri
   Pieces pieces;
   pieces.reserve(calls.size());
   for (auto& call : calls) pieces.emplace_back(shared, std::move(call));
-  co_await settle(pieces, deadline_of(Clock::system().steady_now(), timeout, options_));
+  co_await settle(pieces, time_for(timeout));
   co_return replies_of(std::move(pieces));
 }
 

@@ -40,16 +40,21 @@ class Cluster final : public Route, public std::enable_shared_from_this<Cluster>
   struct Piece;
   using Pieces = std::vector<Piece>;
   struct Group;
+  // Of a whole call, whatever is tried in it.
+  struct Time {
+    SteadyTime begun, deadline;
+  };
   class Parking;
 
-  Awaitable<void> settle(Pieces& pieces, SteadyTime deadline);
-  std::vector<Group> gather(Pieces& pieces, SteadyTime deadline);
+  Time time_for(Patience timeout) const;
+  Awaitable<void> settle(Pieces& pieces, Time time);
+  std::vector<Group> gather(Pieces& pieces, const Time& time);
   NodePtr node_for(const Piece& piece);
-  void sort_out(Group& group, Outcome outcome, SteadyTime deadline);
-  void answered(Piece& piece, const NodePtr& by, Reply::Array replies, SteadyTime deadline);
+  void sort_out(Group& group, Outcome outcome, const Time& time);
+  void answered(Piece& piece, const NodePtr& by, Reply::Array replies, const Time& time);
   void redirected(Piece& piece, const Redirect& redirect);
-  void failed(Piece& piece, const NodePtr& by, std::exception_ptr error, SteadyTime deadline);
-  void later(Piece& piece, SteadyTime deadline);
+  void failed(Piece& piece, const NodePtr& by, std::exception_ptr error, const Time& time);
+  void later(Piece& piece, const Time& time);
   std::exception_ptr nobody_for(const Piece& piece) const;
   bool may_wait(const Piece& piece) const;
   static Reply::Array replies_of(Pieces pieces);

@@ -159,9 +159,10 @@ TEST(ClusterFaults, AClusterThatIsDownIsAskedAgainWithinTheDeadline) {
   EXPECT_EQ(redirects("clusterdown", "cluster_down"), 3);
   down = 1'000'000;
   const auto began = Clock::now();
-  const auto text = fault_of<Error>(loop.start(client.execute(Command("INCR", "a"), 200ms)));
+  const auto text = fault_of<Unavailable>(loop.start(client.execute(Command("INCR", "a"), 200ms)));
   const auto took = Clock::now() - began;
-  EXPECT_TRUE(mentions(text, "CLUSTERDOWN")) << text;
+  // Or, on a machine that is busy, that the last try had no answer.
+  EXPECT_TRUE(mentions(text, "CLUSTERDOWN") || mentions(text, "within 200 ms")) << text;
   EXPECT_GT(took, 100ms);
   EXPECT_LT(took, 2s);
   EXPECT_LT(redirects("clusterdown", "cluster_down"), 100);  // with backoff
