@@ -105,4 +105,4 @@ repl-diskless-sync-delay 0
                 raise Failure(f"port {port} doesn't have its master's data")
 
     def lines(self):
-        return {"WEIR_CACHE_REMOTE_CLUSTER": f"redis://:{self.settings['password']}@{','.join(self.addresses())}/0"}
+        return {"WEIR_CACHE_REMOTE_CLUSTER": f"redis-cluster://:{self.settings['password']}@{','.join(self.addresses())}/0"}

@@ -84,7 +84,9 @@ struct Shared {
 
 redis::Options client_options(const config::Settings& settings) {
   redis::Options options;
-  options.address = redis::Address::parse(settings.text("cache.remote"));
+  auto servers = redis::Servers::parse(settings.text("cache.remote"));
+  options.address = std::move(servers.address);
+  options.seeds = std::move(servers.seeds);
   options.name = "cache";
   options.fail_fast = true;
   return options;
@@ -93,7 +95,8 @@ redis::Options client_options(const config::Settings& settings) {
 // Channels are the same for all databases of a server.
 redis::SubscriberOptions feed_options(const config::Settings& settings, const std::string& names) {
   redis::SubscriberOptions options;
-  options.address = redis::Address::parse(settings.text("cache.remote"));
+  // Where it listens the client's nodes say; the channel is this database's.
+  options.address = redis::Servers::parse(settings.text("cache.remote")).address;
   options.channel = names + ":drops:" + std::to_string(options.address.database);
   options.name = "cache_feed";
   options.max_message_bytes = 16 * cache::RedisDropFeed::kMaxMessageBytes;

@@ -88,7 +88,7 @@ std::string store_fault(const std::string& text) {
 }
 
 std::string redis_fault(const std::string& text) {
-  return text.empty() ? "" : fault_of([&] { redis::Address::parse(text); });
+  return text.empty() ? "" : fault_of([&] { redis::Servers::parse(text); });
 }
 
 std::string secret_fault(const std::string& text) {
@@ -128,7 +128,10 @@ std::vector<Key> site_keys() {
       key("cache.local", Kind::size, "256MiB", size + "; 0B turns the local caches off",
           size_between(0, 1ULL << 40)),
       key("cache.remote", Kind::text, "",
-          "redis://[[user]:password@]host[:port][/db], or empty: no shared cache", redis_fault),
+          "redis://[[user]:password@]host[:port][/db], "
+          "redis-cluster://[[user]:password@]host[:port][,host[:port]..], or empty: "
+          "no shared cache",
+          redis_fault),
       key("cache.lease", Kind::boolean, "true", "true or false"),
       key("cache.on_remote_error", Kind::text, "bulkhead", "bulkhead, availability or protect",
           one_of({"bulkhead", "availability", "protect"})),

@@ -129,7 +129,7 @@ def test_a_wrong_word_is_refused(services, arguments):
 
 def test_a_redis_cluster_answers_from_every_node(services):
     url = services.up("redis-cluster")["WEIR_CACHE_REMOTE_CLUSTER"]
-    secret, nodes = url.removeprefix("redis://:").removesuffix("/0").split("@")
+    secret, nodes = url.removeprefix("redis-cluster://:").removesuffix("/0").split("@")
     ports = [node.rsplit(":", 1)[1] for node in nodes.split(",")]
     assert len(ports) == 6
     login = {"REDISCLI_AUTH": secret}

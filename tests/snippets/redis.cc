@@ -9,7 +9,7 @@ using namespace std::chrono_literals;
 
 void greet(std::string_view text);
 
-boost::asio::awaitable<void> snippet(boost::asio::io_context& io) {
+boost::asio::awaitable<void> snippet(boost::asio::io_context& io, std::string_view url) {
   // SNIPPET
 }
 

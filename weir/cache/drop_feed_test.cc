@@ -8,6 +8,7 @@
 #include "weir/cache/memory_drop_feed.h"
 #include "weir/cache/redis_drop_feed.h"
 #include "weir/redis/client_fixture.h"
+#include "weir/testing/redis_cluster.h"
 
 namespace weir::cache {
 namespace {
@@ -193,6 +194,38 @@ TEST(RedisDropFeedConcurrency, WhatNobodyUnderstandsMayHaveMattered) {
   EXPECT_TRUE(there.is({"!", "!", "!", "!", "!"}));
   publish("1:a,7:article,2:12,");
   EXPECT_TRUE(there.is({"!", "!", "!", "!", "!", "12"}));
+}
+
+// Each node of ours listens at some node of the cluster; when that one dies it has missed something, and goes on.
+TEST(RedisDropFeedConcurrency, GoesOnAtAnotherNodeOfTheCluster) {
+  redis::TestCluster cluster;
+  IoThreads loop{2};
+  redis::Client client(loop.executor(), {.seeds = cluster.seeds(), .timeout = 5s});
+  const redis::SubscriberOptions quick{.channel = "drops",
+                                       .ping_every = 50ms,
+                                       .silence_limit = 300ms,
+                                       .backoff_first = 1ms,
+                                       .backoff_max = 50ms};
+  RedisDropFeed two(client, loop.executor(), quick);
+  Heard there;
+  const auto listening = two.listen("article", there.listener());
+  ASSERT_TRUE(soon([&] { return two.connected(); }));
+  std::size_t its_node = 0;
+  while (cluster.ask(its_node, {"PUBSUB", "NUMSUB", "drops"}).array()[1].integer() == 0) ++its_node;
+  RedisDropFeed one(client, loop.executor(), quick);
+  there.forget();  // its own beginning, if it was told of that
+  loop.run(one.tell("article", {"1", "2"}));
+  ASSERT_TRUE(there.is({"1", "2"}));
+  cluster.node(its_node).kill();
+  const auto heard = [&](const std::string& what) {
+    const auto all = there.now();
+    return std::ranges::find(all, what) != all.end();
+  };
+  EXPECT_TRUE(soon([&] { return heard("!"); }));
+  EXPECT_TRUE(soon([&] {
+    loop.run(one.tell("article", {"3"}));
+    return heard("3");
+  }));
 }
 
 TEST(Netstrings, AreReadAsTheyWereWritten) {

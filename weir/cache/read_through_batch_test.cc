@@ -331,6 +331,43 @@ TEST_F(ReadThroughBatch, WithoutTheLevelABatchIsOneLoadInTheBulkhead) {
   for (auto& read : start_all(0, 1, 3)) EXPECT_THROW(read.get(), Unavailable);
 }
 
+// A level of two parts, of which one doesn't answer.
+class HalfAway : public MemoryRemote {
+ public:
+  using MemoryRemote::MemoryRemote;
+  Awaitable<std::vector<Answer>> get_or_lease_many(std::vector<std::string> keys) override {
+    std::vector<std::string> there;
+    std::ranges::copy_if(keys, std::back_inserter(there), is_there);
+    auto answers = co_await MemoryRemote::get_or_lease_many(std::move(there));
+    std::vector<Answer> all;
+    auto next = answers.begin();
+    for (const auto& key : keys)
+      all.push_back(is_there(key) ? std::move(*next++)
+                                  : Answer(Away{std::make_exception_ptr(Unavailable("half of it is away"))}));
+    co_return all;
+  }
+
+ private:
+  static bool is_there(const std::string& key) { return std::stoi(key) % 2 == 1; }
+};
+
+TEST_F(ReadThroughBatch, APartOfTheLevelThatIsAwayIsTheFaultOfItsOwnKeys) {
+  auto given = bulk_options();
+  given.remote.level = level_ = std::make_shared<HalfAway>(level_options());
+  make(given, 1);
+  for (auto& read : start_all(0, 1, 3)) EXPECT_TRUE(read.get());
+  EXPECT_EQ(store_.bulk_loads, 1);
+  EXPECT_TRUE(level_knows(1) && level_knows(3));
+  level_->flush();
+  given.remote.on_error = OnRemoteError::protect;
+  make(given, 1);
+  auto reads = start_all(0, 1, 3);
+  EXPECT_EQ(*reads[0].get(), "one");
+  EXPECT_THROW(reads[1].get(), Unavailable);
+  EXPECT_EQ(*reads[2].get(), "three");
+  EXPECT_TRUE(level_knows(1) && level_knows(3));  // under the leases that it gave
+}
+
 TEST_F(ReadThroughBatch, TenThousandReadersOfOneExpiredKeyAreOneLoad) {
   get(0, 1);
   level_->flush();

@@ -160,11 +160,19 @@ auto ReadThroughCore<K, V, Hash>::load_bulk(Self self, std::vector<Item> items)
   } catch (const Unavailable&) {
     refused = std::current_exception();
   }
-  if (refused) {  // no lease is lost with them: the level answers for all keys, or is away for all
-    for (const Row& row : rows) self->flights.land(row.item.flight, refused);
-  } else if (!rows.empty()) {
-    co_await load_rows(self, std::move(rows), std::move(place));
+  if (refused) {
+    // A part of the level may be away, and another has given its leases: those load all the same.
+    std::vector<Row> leased;
+    for (Row& row : rows) {
+      if (row.to_share) {
+        leased.push_back(std::move(row));
+      } else {
+        self->flights.land(row.item.flight, refused);
+      }
+    }
+    rows = std::move(leased);
   }
+  if (!rows.empty()) co_await load_rows(self, std::move(rows), std::move(place));
   // This load's deadline is theirs too.
   for (const auto& flight : elsewhere) {
     try {

@@ -38,6 +38,12 @@ redis::Subscriber::Calls calls_of(const std::shared_ptr<DropListeners>& listener
   return {.message = std::move(take), .joined = [listeners] { listeners->missed(); }};
 }
 
+// Of a cluster every node hears what is published at any.
+redis::SubscriberOptions at_nodes_of(redis::Client& client, redis::SubscriberOptions options) {
+  if (!options.nodes) options.nodes = [&client] { return client.nodes(); };
+  return options;
+}
+
 }  // namespace
 
 std::string write_netstrings(const std::vector<std::string>& parts) {
@@ -67,7 +73,8 @@ RedisDropFeed::RedisDropFeed(redis::Client& client, boost::asio::any_io_executor
     : client_(client),
       channel_(subscriber.channel),
       node_(std::to_string(secure_random64())),
-      subscriber_(std::move(executor), subscriber, calls_of(listeners_, node_, subscriber.name)) {}
+      subscriber_(std::move(executor), at_nodes_of(client, subscriber),
+                  calls_of(listeners_, node_, subscriber.name)) {}
 
 boost::asio::awaitable<void> RedisDropFeed::tell(std::string cache, std::vector<std::string> keys) {
   const std::string head = write_netstrings({node_, cache});

@@ -4,6 +4,10 @@
 // `ping_every` of the subscriber, connects again, and takes everything that it kept as missed: until then what it has
 // may be old, for at most the time that it was cut off and no longer than its local TTLs.
 //
+// In a cluster the feed publishes at one node and listens at another; if that one dies it listens at the next, and takes
+// what it kept as missed. Between the nodes Redis promises nothing: what is on its way when a node dies, or is cut off
+// from the others, is lost without a sign, and then the local TTLs alone bound what is old.
+//
 // A message, for who looks with SUBSCRIBE: node, cache and keys (none: all), each as a netstring ("7:article,").
 // Metrics: weir_cache_feed_messages_total{client,outcome} with heard|own|damaged, and the subscriber's.
 #pragma once
@@ -28,7 +32,8 @@ class RedisDropFeed final : public DropFeed {
   static constexpr std::size_t kMaxMessageBytes = std::size_t{64} << 10;
 
   // `subscriber.channel`: the same on all nodes, and part of nobody else's. The client publishes, and must outlive the
-  // feed, as must the executor's context.
+  // feed, as must the executor's context. The subscriber goes where the client goes, unless `subscriber.nodes` says
+  // otherwise.
   RedisDropFeed(redis::Client& client, boost::asio::any_io_executor executor,
                 redis::SubscriberOptions subscriber);
 

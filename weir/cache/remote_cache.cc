@@ -5,6 +5,7 @@
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <cstring>
+#include <map>
 #include <stdexcept>
 
 #include "remote_scripts.h"
@@ -102,6 +103,16 @@ RemoteCache::Look look_from(const std::string& name, Reply&& value, const Reply&
   return RemoteCache::Unknown{};
 }
 
+// Why there is no answer, or one that refuses; null: there is.
+std::exception_ptr failure_of(const Reply& reply, std::string_view what) {
+  try {
+    reply.throw_if_error(what);
+    return nullptr;
+  } catch (...) {
+    return std::current_exception();
+  }
+}
+
 // Of find_or_lease.
 RemoteCache::Answer answer_from(Reply&& reply, std::string token) {
   auto parts = std::move(reply).array();
@@ -121,6 +132,8 @@ RemoteCache::RemoteCache(redis::Client& client, Options options)
 
 // Why the key can't be used.
 std::optional<std::string> RemoteCache::fault_of(std::string_view key) const {
+  // An empty hash tag is none, and the key's two names would have different slots of a cluster.
+  if (key.starts_with('}')) return "a key of the cache " + options_.name + " begins with a brace";
   if (!key.empty() && key.size() <= options_.max_key_bytes) return std::nullopt;
   return "a key of the cache " + options_.name + " has " + std::to_string(key.size()) + " bytes";
 }
@@ -178,6 +191,9 @@ auto RemoteCache::get(std::string key) -> Awaitable<std::optional<Hit>> {
 // for values of some hundred bytes two thirds of what a script costs; but a server that is full refuses whatever is in
 // one, reads too, while it lets a script read.
 auto RemoteCache::look_at(std::vector<std::string> names) -> Awaitable<std::vector<Look>> {
+  if (std::ranges::any_of(
+          names, [&](const auto& name) { return client_.group_of(name) != client_.group_of(names.front()); }))
+    co_return co_await look_in_groups(std::move(names));
   const std::vector<Command::Argument> all(names.begin(), names.end());
   std::vector<Command> commands;
   commands.reserve(names.size() + 3);  // with MULTI and EXEC
@@ -208,6 +224,37 @@ auto RemoteCache::look_at(std::vector<std::string> names) -> Awaitable<std::vect
   co_return looks;
 }
 
+// Of a cluster, whose slots have a key each, mostly: one script each, where MULTI would be four commands each.
+auto RemoteCache::look_in_groups(std::vector<std::string> names) -> Awaitable<std::vector<Look>> {
+  std::map<std::size_t, std::vector<std::size_t>> groups;
+  for (std::size_t i = 0; i < names.size(); ++i) groups[client_.group_of(names[i])].push_back(i);
+  std::vector<redis::ScriptCall> calls(groups.size());
+  auto call = calls.begin();
+  for (const auto& [group, members] : groups) {
+    for (const std::size_t i : members) call->keys.push_back(names[i]);
+    ++call;
+  }
+  auto replies = co_await client_.eval_many(look_script(), std::move(calls), options_.timeout);
+  std::vector<Look> looks(names.size());
+  std::exception_ptr failure;
+  std::size_t away = 0;
+  auto reply = replies.begin();
+  for (const auto& [group, members] : groups) {
+    auto why = failure_of(*reply, look_script().name());
+    auto seen = why ? Reply::Array{} : std::move(*reply).array();
+    if (!why && seen.size() != 2 * members.size())
+      throw redis::Error(redis::ErrorKind::unexpected, "a script answered for another number of keys");
+    for (std::size_t i = 0; i < members.size(); ++i)
+      looks[members[i]] =
+          why ? Look(Away{why}) : look_from(names[members[i]], std::move(seen[2 * i]), seen[2 * i + 1]);
+    away += why ? 1 : 0;
+    if (why) failure = std::move(why);
+    ++reply;
+  }
+  if (away == groups.size()) std::rethrow_exception(failure);
+  co_return looks;
+}
+
 auto RemoteCache::get_many(std::vector<std::string> keys) -> Awaitable<std::vector<Look>> {
   std::vector<Look> looks(keys.size());
   std::vector<std::string> names;
@@ -233,7 +280,7 @@ auto RemoteCache::get_many(std::vector<std::string> keys) -> Awaitable<std::vect
     if (const auto* hit = std::get_if<Hit>(&look)) {
       metrics_.count(*hit);
     } else {
-      (std::holds_alternative<KeyFault>(look) ? metrics_.error : metrics_.miss).add();
+      (std::holds_alternative<Unknown>(look) ? metrics_.miss : metrics_.error).add();
     }
   }
   co_return looks;
@@ -269,12 +316,21 @@ auto RemoteCache::ask(std::vector<std::string> keys) -> Awaitable<std::vector<An
   const auto& script = find_or_lease_script();
   try {
     auto replies = co_await client_.eval_many(script, std::move(calls), options_.timeout);
+    std::exception_ptr failure;
+    std::size_t away = 0;
     for (std::size_t i = 0; i < asked.size(); ++i) {
-      auto fault = key_fault(replies[i], script.name(), keys[asked[i]]);
-      if (!fault) replies[i].throw_if_error(script.name());
-      answers[asked[i]] =
-          fault ? Answer(std::move(*fault)) : answer_from(std::move(replies[i]), std::move(tokens[i]));
+      Answer& answer = answers[asked[i]];
+      if (auto fault = key_fault(replies[i], script.name(), keys[asked[i]])) {
+        answer = std::move(*fault);
+      } else if (auto why = failure_of(replies[i], script.name())) {
+        answer = Away{why};
+        failure = std::move(why);
+        ++away;
+      } else {
+        answer = answer_from(std::move(replies[i]), std::move(tokens[i]));
+      }
     }
+    if (failure && away == asked.size()) std::rethrow_exception(failure);
   } catch (...) {
     metrics_.error.add(static_cast<double>(keys.size()));
     throw;
@@ -361,17 +417,22 @@ auto RemoteCache::fill_many(std::vector<Fill> fills) -> Awaitable<std::vector<bo
   std::vector<bool> done(fills.size());
   const auto& script = fill_script();
   const auto replies = co_await client_.eval_many(script, std::move(calls), options_.timeout);
+  std::exception_ptr failure;
   for (std::size_t i = 0; i < called.size(); ++i) {
     if (const auto fault = key_fault(replies[i], script.name(), fills[called[i]].key)) {
       telemetry::swallowed("a lease of the cache " + options_.name,
                            *fault);  // it is void, which is an answer
       continue;
     }
-    replies[i].throw_if_error(script.name());
+    if (auto why = failure_of(replies[i], script.name())) {
+      failure = std::move(why);  // told when the others' are counted
+      continue;
+    }
     done[called[i]] = replies[i].integer() == 1;
   }
   metrics_.count_fills(done.size(), static_cast<std::size_t>(std::ranges::count(done, true)));
   if (!heavy.empty()) co_await client_.eval_many(release_script(), std::move(heavy), options_.timeout);
+  if (failure) std::rethrow_exception(failure);
   co_return done;
 }
 

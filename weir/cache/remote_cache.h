@@ -9,7 +9,10 @@
 // persistence, or let the TTL bound the damage. The same goes for a write whose `remove` failed.
 //
 // Names: "prefix:vVERSION:NAME:{key}" and the same with ":lease". A new `version` (another serialization) knows
-// nothing of the old one's values. The braces put both on one node of a cluster.
+// nothing of the old one's values. The braces put both into one slot of a cluster; there, what is asked about many keys
+// goes to their nodes side by side, and a node that doesn't answer is the fault of its own keys: Away, or, for `fill_many`
+// and `remove_many`, thrown after the others were done. While a slot moves from node to node, a key of which nothing is
+// known can't be asked for (Redis answers TRYAGAIN for its two names): it fails as if the node were away.
 //
 //     RemoteCache remote(client, {.name = "article"});
 //     auto answer = co_await remote.get_or_wait(key, 200ms);
@@ -52,7 +55,8 @@ struct RemoteCacheOptions {
   Millis look_first{4};  // between the looks of who waits, about; doubles up to
   Millis look_last{64};
   std::size_t max_value_bytes = std::size_t{1} << 20;  // heavier values aren't kept
-  std::size_t max_key_bytes = 512;                     // longer keys are refused: std::invalid_argument
+  // Longer keys are refused, and so are those that begin with a closing brace: std::invalid_argument.
+  std::size_t max_key_bytes = 512;
 };
 
 class RemoteCache final : public RemoteLevel {
@@ -64,9 +68,9 @@ class RemoteCache final : public RemoteLevel {
 
   Awaitable<std::optional<Hit>> get(std::string key) override;
   // The same for many, in the keys' order: what is there, Unknown, or why that key can't be told of. Each value and
-  // what is left of its TTL are of one moment.
+  // what is left of its TTL are of one moment; on one server all of them are, in a cluster those of each slot.
   struct Unknown {};
-  using Look = std::variant<Unknown, Hit, KeyFault>;
+  using Look = std::variant<Unknown, Hit, KeyFault, Away>;
   Awaitable<std::vector<Look>> get_many(std::vector<std::string> keys);
   Awaitable<Sight> peek(std::string key) override;
 
@@ -108,6 +112,7 @@ class RemoteCache final : public RemoteLevel {
   std::optional<KeyFault> key_fault(const redis::Reply& reply, std::string_view what,
                                     std::string_view key) const;
   Awaitable<std::vector<Look>> look_at(std::vector<std::string> names);
+  Awaitable<std::vector<Look>> look_in_groups(std::vector<std::string> names);
   Awaitable<std::vector<Answer>> ask(std::vector<std::string> keys);
   std::string encoded(std::optional<std::string> value) const;
   std::string ttl_text(bool absent, std::optional<Millis> asked) const;

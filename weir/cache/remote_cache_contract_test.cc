@@ -1,6 +1,7 @@
 // RemoteCache under the contract of all remote levels, against a real server.
 #include "weir/cache/remote_cache.h"
 #include "weir/cache/remote_level_fixture.h"
+#include "weir/testing/redis_cluster.h"
 #include "weir/testing/redis_server.h"
 
 namespace weir::cache {
@@ -8,9 +9,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
+// `Servers`: where, and how all of it is emptied.
+template <class Servers>
 struct InRedis {
   std::shared_ptr<RemoteLevel> make(ContractOptions options) {
-    client.run(connection.execute(redis::Command("FLUSHALL")));
+    servers.flush();
     return level = std::make_shared<RemoteCache>(
                connection, RemoteCacheOptions{.name = "contract",
                                               .ttl = options.ttl,
@@ -25,15 +28,38 @@ struct InRedis {
     }
   }
   std::shared_ptr<RemoteCache> level;
+  Servers& servers = Servers::the();
   IoThreads client{1};
-  redis::Client connection{client.executor(), {.address = server().address(), .timeout = 10s}};
-  static redis::TestServer& server() {
-    static redis::TestServer one;
-    return one;
-  }
+  redis::Client connection{client.executor(), servers.options()};
 };
 
-INSTANTIATE_TYPED_TEST_SUITE_P(Redis, RemoteLevelContract, InRedis);
+struct OneServer {
+  static OneServer& the() {
+    static OneServer one;
+    return one;
+  }
+  redis::Options options() { return {.address = server.address(), .timeout = 10s}; }
+  void flush() {
+    IoThreads loop(1);
+    redis::Client client(loop.executor(), options());
+    loop.run(client.execute(redis::Command("FLUSHALL")));
+  }
+  redis::TestServer server;
+};
+
+// Three primaries that share the keys.
+struct ACluster {
+  static ACluster& the() {
+    static ACluster one;
+    return one;
+  }
+  redis::Options options() { return {.seeds = cluster.seeds(), .timeout = 10s}; }
+  void flush() { cluster.flush(); }
+  redis::TestCluster cluster;
+};
+
+INSTANTIATE_TYPED_TEST_SUITE_P(Redis, RemoteLevelContract, InRedis<OneServer>);
+INSTANTIATE_TYPED_TEST_SUITE_P(RedisCluster, RemoteLevelContract, InRedis<ACluster>);
 
 }  // namespace
 }  // namespace weir::cache

@@ -4,6 +4,7 @@
 
 #include "weir/redis/client_fixture.h"
 #include "weir/telemetry/metrics.h"
+#include "weir/testing/redis_cluster.h"
 
 namespace weir::cache {
 namespace {
@@ -146,6 +147,7 @@ TEST_F(RemoteCacheTest, NamesCarryVersionAndType) {
   EXPECT_THROW(RemoteCache(client, {.name = "a", .prefix = "{"}), std::invalid_argument);
   EXPECT_THROW(get(""), std::invalid_argument);
   EXPECT_THROW(get(std::string(513, 'k')), std::invalid_argument);
+  EXPECT_THROW(get("}8"), std::invalid_argument);
   // No key's value is another key's lease.
   lease_of("8");
   EXPECT_FALSE(get("8}:lease"));
@@ -397,6 +399,52 @@ TEST_F(RemoteCacheTest, FullServerKeepsNothingOld) {
   EXPECT_FALSE(get("a"));
   loop.run(cache.remove("a"));  // can always be done
   redis(Command("CONFIG", "SET", "maxmemory", 0));
+}
+
+TEST(RemoteCacheOnACluster, ANodeThatStandsStillIsTheFaultOfItsOwnKeys) {
+  redis::TestCluster cluster;
+  IoThreads loop(1);
+  redis::Client client(loop.executor(), {.seeds = cluster.seeds()});
+  RemoteCache cache(client, {.name = "parts", .timeout = 5s});
+  RemoteCache hasty(client, {.name = "parts", .timeout = 150ms});
+  std::vector<std::string> keys;
+  std::vector<RemoteCache::Fill> fills;
+  for (int i = 0; i < 60; ++i) keys.push_back(std::to_string(i));
+  auto answers = loop.run(cache.get_or_lease_many(keys));
+  for (std::size_t i = 0; i < keys.size(); ++i)
+    fills.push_back({keys[i], std::get<Lease>(answers[i]), keys[i]});
+  EXPECT_EQ(loop.run(cache.fill_many(std::move(fills))), std::vector<bool>(60, true));
+  const auto is_away = [&](std::size_t i) {
+    return cluster.owner_of(static_cast<int>(client.group_of(cache.value_name(keys[i])))) == 1;
+  };
+  std::vector<bool> away;
+  for (std::size_t i = 0; i < keys.size(); ++i) away.push_back(is_away(i));
+  ASSERT_GT(std::ranges::count(away, true), 5);
+  std::vector<std::string> gone;
+  for (std::size_t i = 0; i < keys.size(); ++i)
+    if (away[i]) gone.push_back(keys[i]);
+  // For less than the time after which the others take it for dead.
+  const auto while_it_stands = [&](auto call) {
+    loop.run(redis::pause(200ms));
+    cluster.node(1).pause();
+    call();
+    cluster.node(1).resume();
+  };
+  std::vector<RemoteCache::Look> looks;
+  while_it_stands([&] { looks = loop.run(hasty.get_many(keys)); });
+  while_it_stands([&] { answers = loop.run(hasty.get_or_lease_many(keys)); });
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    EXPECT_EQ(std::holds_alternative<RemoteCache::Away>(looks[i]), away[i]);
+    EXPECT_EQ(std::holds_alternative<RemoteCache::Away>(answers[i]), away[i]);
+    if (!away[i]) EXPECT_EQ(std::get<Hit>(answers[i]).value, keys[i]);
+  }
+  while_it_stands([&] { EXPECT_THROW(loop.run(hasty.get_or_lease_many(gone)), TimedOut); });
+  while_it_stands([&] { EXPECT_THROW(loop.run(hasty.get_many(gone)), TimedOut); });
+  while_it_stands([&] { EXPECT_THROW(loop.run(hasty.get(gone.front())), TimedOut); });
+  while_it_stands([&] { EXPECT_THROW(loop.run(hasty.remove_many(keys)), TimedOut); });
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    if (!away[i]) EXPECT_FALSE(loop.run(cache.get(keys[i]))) << "it was removed, although others weren't";
+  }
 }
 
 }  // namespace

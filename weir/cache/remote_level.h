@@ -21,6 +21,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <chrono>
 #include <cstddef>
+#include <exception>
 #include <optional>
 #include <string>
 #include <variant>
@@ -56,7 +57,12 @@ class RemoteLevel {
   struct Held {
     Millis left;
   };
-  using Answer = std::variant<Hit, Lease, Held, KeyFault>;
+  // Of one key among many: the part of the level that has it doesn't answer, others do. Why: what is thrown when all
+  // don't.
+  struct Away {
+    std::exception_ptr why;
+  };
+  using Answer = std::variant<Hit, Lease, Held, KeyFault, Away>;
   struct Fill {
     std::string key;
     Lease lease;
@@ -79,7 +85,8 @@ class RemoteLevel {
   // What is there, or the lease to load it. While another has the lease: waits, `patience` at most, until the
   // value is there, or the lease is free and the caller's. Held: the patience has ended. A KeyFault is thrown.
   virtual Awaitable<Answer> get_or_wait(std::string key, Millis patience) = 0;
-  // The same without any patience for many, in the keys' order: a bulk load takes its leases so. KeyFaults are answers.
+  // The same without any patience for many, in the keys' order: a bulk load takes its leases so. KeyFaults are answers,
+  // and so is Away, as long as not all are.
   virtual Awaitable<std::vector<Answer>> get_or_lease_many(std::vector<std::string> keys) = 0;
 
   // The lease although a value may be there: for a refresh in the background. Nothing: another has it.

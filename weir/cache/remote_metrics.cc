@@ -29,7 +29,8 @@ RemoteMetrics::RemoteMetrics(const std::string& cache)
 
 void RemoteMetrics::count(const RemoteLevel::Answer& answer) {
   if (const auto* found = std::get_if<RemoteLevel::Hit>(&answer)) return count(*found);
-  if (std::holds_alternative<KeyFault>(answer)) return error.add();
+  if (std::holds_alternative<KeyFault>(answer) || std::holds_alternative<RemoteLevel::Away>(answer))
+    return error.add();
   miss.add();
   (std::holds_alternative<RemoteLevel::Lease>(answer) ? granted : held).add();
 }

@@ -129,7 +129,10 @@ class RemoteStep {
       co_return answers;
     }
     for (std::size_t i = 0; i < at.size(); ++i) {
-      if (const auto* fault = std::get_if<KeyFault>(&(*tried.answer)[i])) note_key(*fault);
+      const auto& answer = (*tried.answer)[i];
+      if (const auto* fault = std::get_if<KeyFault>(&answer)) note_key(*fault);
+      if (const auto* part = std::get_if<RemoteLevel::Away>(&answer))
+        swallowed("a part of " + name_, part->why);
       auto known = understood(names[i], std::move((*tried.answer)[i]));
       answers[at[i]] = known ? std::move(*known) : Answer{.turn = Turn::unusable};
     }
@@ -328,6 +331,7 @@ class RemoteStep {
     if (auto* lease = std::get_if<RemoteLevel::Lease>(&answer))
       return Answer{.turn = Turn::ours, .lease = std::move(*lease)};
     if (std::holds_alternative<RemoteLevel::Held>(answer)) return Answer{.turn = Turn::held};
+    if (std::holds_alternative<RemoteLevel::Away>(answer)) return Answer{.turn = Turn::away};
     return std::nullopt;
   }
   Awaitable<Answer> lease_of(std::string name) {

@@ -61,6 +61,32 @@ Address Address::parse(std::string_view url) {
   return address;
 }
 
+Servers Servers::parse(std::string_view url) {
+  constexpr std::string_view kCluster = "redis-cluster://";
+  const std::string_view authority = url.substr(0, url.find('/', url.find("://") + 3));
+  if (!url.starts_with(kCluster)) {
+    if (url.starts_with("redis://") && authority.substr(authority.rfind('@') + 1).find(',') != authority.npos)
+      refuse("it has several hosts, which are a cluster: redis-cluster://");
+    return {.address = Address::parse(url)};
+  }
+  url.remove_prefix(kCluster.size());
+  const std::string_view place = url.substr(0, url.find('/'));
+  const std::string path(url.substr(place.size()));
+  const auto at = place.find('@');  // in a password it is written %40
+  const std::string login(at == place.npos ? "" : place.substr(0, at + 1));
+  std::string_view hosts = place.substr(login.size());
+  Servers servers;
+  for (bool more = true; more;) {
+    const std::string_view host = hosts.substr(0, hosts.find(','));
+    more = host.size() < hosts.size();
+    hosts.remove_prefix(host.size() + (more ? 1 : 0));
+    if (servers.seeds.size() == kMaxSeeds) refuse("it has more than " + std::to_string(kMaxSeeds) + " hosts");
+    servers.seeds.push_back(Address::parse("redis://" + login + std::string(host) + path));
+  }
+  if (servers.seeds.front().database != 0) refuse("a cluster has the database 0 alone");
+  return servers;
+}
+
 std::string Address::endpoint() const {
   const bool six = host.find(':') != std::string::npos;
   return (six ? "[" + host + "]" : host) + ":" + std::to_string(port);

@@ -14,11 +14,11 @@ namespace {
 constexpr std::size_t kMaxName = 32;
 
 // Sorted. They change what the connection is, or hold up everybody behind them.
-constexpr std::array<std::string_view, 29> kNotShared{
-    "AUTH",         "BLMOVE",  "BLMPOP", "BLPOP",   "BRPOP",      "BRPOPLPUSH", "BZMPOP",       "BZPOPMAX",
-    "BZPOPMIN",     "DISCARD", "EXEC",   "HELLO",   "MONITOR",    "MULTI",      "PSUBSCRIBE",   "PSYNC",
-    "PUNSUBSCRIBE", "QUIT",    "RESET",  "SELECT",  "SSUBSCRIBE", "SUBSCRIBE",  "SUNSUBSCRIBE", "SYNC",
-    "UNSUBSCRIBE",  "UNWATCH", "WAIT",   "WAITAOF", "WATCH"};
+constexpr std::array<std::string_view, 32> kNotShared{
+    "ASKING",    "AUTH",         "BLMOVE",  "BLMPOP",      "BLPOP",     "BRPOP",   "BRPOPLPUSH", "BZMPOP",
+    "BZPOPMAX",  "BZPOPMIN",     "DISCARD", "EXEC",        "HELLO",     "MONITOR", "MULTI",      "PSUBSCRIBE",
+    "PSYNC",     "PUNSUBSCRIBE", "QUIT",    "READONLY",    "READWRITE", "RESET",   "SELECT",     "SSUBSCRIBE",
+    "SUBSCRIBE", "SUNSUBSCRIBE", "SYNC",    "UNSUBSCRIBE", "UNWATCH",   "WAIT",    "WAITAOF",    "WATCH"};
 static_assert(std::ranges::is_sorted(kNotShared));
 
 // CLIENT REPLY OFF would leave everybody waiting.

@@ -36,7 +36,7 @@ class Command {
   // `name` is the first word, at most 32 letters. Throws std::invalid_argument for another, and for what
   // would take a connection away from the others who share it: SUBSCRIBE and its kin, MONITOR, blocking
   // commands (BLPOP ..), WATCH, MULTI and EXEC (see Client::transaction), SELECT, AUTH, HELLO, QUIT, RESET,
-  // CLIENT REPLY.
+  // ASKING, READONLY and READWRITE, CLIENT REPLY.
   template <class... A>
   explicit Command(std::string_view name, const A&... arguments)
       : Command(name, std::span<const Argument>(std::array<Argument, sizeof...(A)>{Argument(arguments)...})) {
@@ -65,7 +65,6 @@ class Command {
   std::string bytes() && { return std::move(bytes_); }
 
  private:
-  friend class Client;
   friend class Handshake;
   struct Unchecked {};
   Command(Unchecked, std::string_view name, std::span<const Argument> arguments);

@@ -71,6 +71,38 @@ TEST(Address, RefusesWhatItCantMeanAndKeepsThePassword) {
   }
 }
 
+TEST(Servers, AreOneOrACluster) {
+  const auto one = Servers::parse("redis://:secret@h:7000/3");
+  EXPECT_TRUE(one.seeds.empty());
+  EXPECT_EQ(one.address, Address::parse("redis://:secret@h:7000/3"));
+  const auto several = Servers::parse("redis-cluster://ann:p%40ss%2F@a:7000,[::1]:7001,c/0");
+  ASSERT_EQ(several.seeds.size(), 3U);
+  EXPECT_EQ(several.seeds[0], (Address{.host = "a", .port = 7000, .user = "ann", .password = "p@ss/"}));
+  EXPECT_EQ(several.seeds[1].endpoint(), "[::1]:7001");
+  EXPECT_EQ(several.seeds[2], (Address{.host = "c", .user = "ann", .password = "p@ss/"}));
+  EXPECT_EQ(Servers::parse("redis-cluster://a").seeds.size(), 1U);
+  EXPECT_EQ(Servers::parse("redis-cluster://a,b/").seeds.size(), 2U);
+}
+
+TEST(Servers, RefuseWhatTheyCantMeanAndKeepThePassword) {
+  std::string many = "redis-cluster://h";
+  for (std::size_t i = 0; i < Servers::kMaxSeeds; ++i) many += ",h";
+  for (const std::string& url :
+       {std::string("redis://:secret@a:1,b:2/0"), std::string("redis-cluster://"),
+        std::string("redis-cluster://a,"), std::string("redis-cluster://,a"),
+        std::string("redis-cluster://a,,b"), std::string("redis-cluster://a/1"),
+        std::string("redis-cluster://a:0"), std::string("redis-cluster://a:1,b:x"),
+        std::string("redis-cluster://:secret@a,b@c"), std::string("redis-cluster:///0"),
+        std::string("redis-cluster://:secret@a/0?x"), std::string("rediss-cluster://a"), many}) {
+    try {
+      (void)Servers::parse(url);
+      ADD_FAILURE() << url;
+    } catch (const Unusable& error) {
+      EXPECT_EQ(std::string(error.what()).find("secret"), std::string::npos);
+    }
+  }
+}
+
 TEST(Script, IsKnownByItsDigest) {
   EXPECT_EQ(Script("one", "return 1").sha1(), "e0e1f9fabfc9d4800c877a703b823ac0578ff8db");
 }

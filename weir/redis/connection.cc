@@ -21,8 +21,6 @@ namespace {
 
 // What goes out in one write, unless a single command is larger.
 constexpr std::size_t kMaxBatch = std::size_t{256} << 10;
-// How often an idempotent call is sent again: a command that kills the server must not do so for ever.
-constexpr unsigned kMaxSends = 3;
 // Deadlines are looked at no more often than this; each look costs O(calls in the queue).
 constexpr std::chrono::milliseconds kGrain{1};
 

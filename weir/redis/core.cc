@@ -65,7 +65,7 @@ asio::awaitable<Reply> Core::run(CallPtr call) {
             if (alive && waiting && type != asio::cancellation_type::none) alive->cancel(waiting);
           });
         }
-        core->enqueue(begun);
+        core->begin(begun);
       },
       asio::use_awaitable, shared_from_this(), std::move(call));
 }
@@ -74,12 +74,16 @@ bool Core::connected() const {
   const Lock lock(mutex_);
   return connected_;
 }
+bool Core::down() const {
+  const Lock lock(mutex_);
+  return down_;
+}
 std::size_t Core::waiting() const {
   const Lock lock(mutex_);
   return queued_.size() + sent_.size();
 }
 
-void Core::enqueue(const CallPtr& call) {
+void Core::begin(const CallPtr& call) {
   AllFinished finished;
   bool flush_now = false;
   bool arm_now = false;

@@ -29,6 +29,9 @@ struct Call;
 using CallPtr = std::shared_ptr<Call>;
 using Calls = std::list<CallPtr>;  // a call moves between lists, and leaves from anywhere, without a copy
 
+// How often an idempotent call is sent at most: a command that kills the server must not do so for ever.
+inline constexpr unsigned kMaxSends = 3;
+
 // One or more commands that go out together, and who waits for their replies.
 struct Call {
   using Handler = UniqueFunction<void(std::exception_ptr, Reply)>;
@@ -45,7 +48,7 @@ struct Call {
   Handler handler{};  // empty: nobody waits (any more)
   boost::asio::any_io_executor executor{};
   Reply::Array answers{};
-  unsigned sends = 0;
+  unsigned sends = 0;  // not zero from the beginning: another connection broke under it
   SteadyTime sent_at{};
   Place place = Place::nowhere;
   Calls::iterator at{};
@@ -60,8 +63,13 @@ class Core : public std::enable_shared_from_this<Core> {
 
   // The call's end, whichever it is, resumes the awaiting coroutine.
   boost::asio::awaitable<Reply> run(CallPtr call);
+  // The same in two steps, for who waits for several at once: its handler is called on its executor, once, however it
+  // ends. `cancel` ends the wait now; harmless afterwards.
+  void begin(const CallPtr& call);
+  void cancel(const CallPtr& call);
 
   bool connected() const;
+  bool down() const;  // the last attempt to connect has failed
   std::size_t waiting() const;
   const Options& options() const { return options_; }
 
@@ -78,9 +86,7 @@ class Core : public std::enable_shared_from_this<Core> {
   struct Batch;
 
   // The queue: any thread.
-  void enqueue(const CallPtr& call);
-  std::exception_ptr refusal(const Call& call) const;  // locked
-  void cancel(const CallPtr& call);
+  std::exception_ptr refusal(const Call& call) const;                                               // locked
   void finish(Call& call, Ending ending, std::exception_ptr error, Reply reply, AllFinished& out);  // locked
   void drop(Call& call);                                                                            // locked
   void fail_all(Calls& calls, const std::string& why, AllFinished& out);                            // locked

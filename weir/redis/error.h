@@ -31,7 +31,7 @@ enum class ErrorKind {
   read_only,      // READONLY: a replica
   busy,           // LOADING, BUSY, TRYAGAIN, MASTERDOWN, CLUSTERDOWN: later it may work
   out_of_memory,  // OOM: the server's maxmemory is reached
-  moved,          // MOVED, ASK: a cluster, which this client doesn't speak
+  moved,          // MOVED, ASK: a cluster, and the client wasn't told so or was sent on too often
   aborted,        // EXECABORT: a command of the transaction was refused, so none was done
   other,          // ERR and whatever else the server or a script says
   unexpected,     // the answer isn't of the kind that the caller asked it for

@@ -1,6 +1,15 @@
 #include "weir/redis/reply.h"
 
+#include <utility>
+
 namespace weir::redis {
+
+Reply Reply::failure(std::exception_ptr why) {
+  Reply reply;
+  reply.kind_ = Kind::error;
+  reply.value_ = std::move(why);
+  return reply;
+}
 
 std::int64_t Reply::integer() const {
   if (kind_ != Kind::integer) refuse("an integer");
@@ -31,11 +40,13 @@ Reply::Array Reply::array() && {
 }
 
 std::string_view Reply::error_text() const {
-  return is_error() ? std::string_view(std::get<std::string>(value_)) : std::string_view();
+  const auto* text = is_error() ? std::get_if<std::string>(&value_) : nullptr;
+  return text != nullptr ? std::string_view(*text) : std::string_view();
 }
 
 void Reply::throw_if_error(std::string_view command) const {
   if (kind_ != Kind::error) return;
+  if (const auto* why = std::get_if<std::exception_ptr>(&value_)) std::rethrow_exception(*why);
   const auto& text = std::get<std::string>(value_);
   throw Error(error_kind(text), std::string(command) + ": " + text);
 }
@@ -51,7 +62,7 @@ std::string Reply::describe() const {
     case Kind::status:
       return "a status";
     case Kind::error:
-      return "an error (" + std::get<std::string>(value_) + ")";
+      return "an error (" + std::string(error_text()) + ")";
     case Kind::array:
       return "an array of " + std::to_string(std::get<Array>(value_).size());
   }

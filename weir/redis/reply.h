@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -29,6 +30,9 @@ class Reply {
   // `kind`: text, status or error.
   Reply(Kind kind, std::string text) : kind_(kind), value_(std::move(text)) {}
 
+  // In the place of a reply that is none, among many: why (NotDone, TimedOut ..).
+  static Reply failure(std::exception_ptr why);
+
   Kind kind() const { return kind_; }
   bool is_nil() const { return kind_ == Kind::nil; }
   bool is_error() const { return kind_ == Kind::error; }
@@ -43,9 +47,9 @@ class Reply {
   const Array& array() const&;
   Array array() &&;
 
-  // What an error reply says; empty for others.
+  // What an error reply says; empty for others, and for a failure.
   std::string_view error_text() const;
-  // Throws the reply as an Error if it is one. `command` begins the text.
+  // Throws the reply as an Error if it is one, a failure as what it is. `command` begins the text.
   void throw_if_error(std::string_view command) const;
 
   // "nil", "an integer", "an error (WRONGTYPE ..)": for texts of errors. Never shows a value.
@@ -58,7 +62,7 @@ class Reply {
   [[noreturn]] void refuse(const char* wanted) const;
 
   Kind kind_ = Kind::nil;
-  std::variant<std::monostate, std::int64_t, std::string, Array> value_;
+  std::variant<std::monostate, std::int64_t, std::string, Array, std::exception_ptr> value_;
 };
 
 }  // namespace weir::redis

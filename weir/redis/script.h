@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace weir::redis {
 
@@ -21,6 +22,11 @@ class Script {
  private:
   std::string name_, source_, sha1_;
   Repeat repeat_;
+};
+
+// One run of a script among many.
+struct ScriptCall {
+  std::vector<std::string> keys, arguments;
 };
 
 }  // namespace weir::redis

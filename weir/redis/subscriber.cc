@@ -18,6 +18,7 @@
 
 #include "weir/base/backoff.h"
 #include "weir/base/clock.h"
+#include "weir/base/random.h"
 #include "weir/redis/client_metrics.h"
 #include "weir/redis/handshake.h"
 
@@ -88,7 +89,8 @@ class Subscriber::Listening : public std::enable_shared_from_this<Listening> {
     socket_ = std::make_shared<tcp::socket>(strand_);
     watch(socket_);
     error_code failure = asio::error::host_not_found;
-    for (const auto& endpoint : co_await Handshake::resolve(resolver_, options_.address)) {
+    address_ = next_address();
+    for (const auto& endpoint : co_await Handshake::resolve(resolver_, address_)) {
       if (given_up_ || stopped_) break;
       error_code ignored;
       socket_->close(ignored);
@@ -99,9 +101,26 @@ class Subscriber::Listening : public std::enable_shared_from_this<Listening> {
     Handshake::tune(*socket_);
   }
 
+  // What `nodes` says; empty: nothing.
+  std::vector<Address> nodes() {
+    std::vector<Address> all;
+    if (options_.nodes) call([&] { all = options_.nodes(); });
+    return all;
+  }
+  // By chance, so that not all subscribers of a dead node go to the same other one.
+  Address next_address() {
+    auto all = nodes();
+    if (all.size() > 1) std::erase(all, address_);
+    return all.empty() ? options_.address : all[thread_random().below(all.size())];
+  }
+  bool has_left() {
+    const auto all = nodes();
+    return !all.empty() && std::ranges::find(all, address_) == all.end();
+  }
+
   asio::awaitable<void> listen(bool& joined) {
     ReplyReader reader(options_.max_message_bytes);
-    co_await Handshake::greet(*socket_, options_.address, reader, buffer_);
+    co_await Handshake::greet(*socket_, address_, reader, buffer_);
     const auto subscribe = Handshake::command("SUBSCRIBE", std::array{Command::Argument(options_.channel)});
     co_await asio::async_write(*socket_, asio::buffer(subscribe.bytes()), asio::use_awaitable);
     for (;;) {
@@ -155,6 +174,7 @@ class Subscriber::Listening : public std::enable_shared_from_this<Listening> {
   void look_after(std::shared_ptr<tcp::socket> socket) {
     const auto now = Clock::system().steady_now();
     if (!connected_ && now - began_ >= options_.connect_timeout) return give_up("no subscription in time");
+    if (connected_ && has_left()) return give_up("the node isn't one of the cluster's any more");
     if (connected_ && unanswered_since_ <= now - options_.silence_limit) {
       // If it was this process that stood still, the answer is here already and about to be read.
       if (std::exchange(suspected_, true)) return give_up("the server was silent");
@@ -190,8 +210,8 @@ class Subscriber::Listening : public std::enable_shared_from_this<Listening> {
     metrics_.connected.set(0);
     if (stopped_) return;
     if (!joined) metrics_.connects_failed.add();
-    telemetry::swallowed("redis " + options_.name, NotDone(options_.address.endpoint() + ": " +
-                                                           (joined ? "" : "no connection: ") + why));
+    telemetry::swallowed("redis " + options_.name,
+                         NotDone(address_.endpoint() + ": " + (joined ? "" : "no connection: ") + why));
   }
 
   const Options options_;
@@ -203,6 +223,7 @@ class Subscriber::Listening : public std::enable_shared_from_this<Listening> {
   std::vector<char> buffer_;
   // A new one for each connection: a write that is still under way must not find itself on the next.
   std::shared_ptr<tcp::socket> socket_;
+  Address address_{};                        // of this attempt, and the connection that came of it
   SteadyTime began_{}, unanswered_since_{};  // of the first PING since something came; max: none
   bool suspected_ = false;                   // of silence
   const char* given_up_ = nullptr;           // why, if it was

@@ -8,6 +8,10 @@
 //  - A server that is silent for `silence_limit` (it is sent a PING each `ping_every`) is given up, and the
 //    connection made again with jittered backoff, for ever.
 //
+// In a cluster any node will do, and each attempt goes to another one. What is published travels from node to node then,
+// without anybody's promise: a node that dies, or is cut off from the others, may keep a message from its subscribers,
+// who aren't told.
+//
 // A message is lost when no connection stands, or when it is what breaks it; `joined` comes after both. What the calls
 // throw is logged and swallowed. Thread-safe. RESP2.
 //
@@ -25,6 +29,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "weir/redis/address.h"
 
@@ -34,6 +39,10 @@ struct SubscriberOptions {
   using Millis = std::chrono::milliseconds;
 
   Address address{};
+  // Where else what is published is heard, of a cluster: all of its nodes (Client::nodes). Asked before each attempt,
+  // from the subscriber's executor and never after `stop`; each attempt goes to another of them, while there are any,
+  // and a node that is no longer among them is left.
+  std::function<std::vector<Address>()> nodes{};
   std::string channel;
   std::string name = "subscriber";  // the label `client` of the metrics
   Millis connect_timeout{

@@ -43,6 +43,7 @@ class TestServer {
   TestServer& operator=(const TestServer&) = delete;
 
   std::uint16_t port() const { return port_; }
+  bool running() const { return pid_ > 0; }
   Address address() const { return {.port = port_}; }
   std::string url() const { return "redis://127.0.0.1:" + std::to_string(port_) + "/0"; }
 
