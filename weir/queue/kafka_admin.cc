@@ -12,6 +12,8 @@ using SteadyClock = std::chrono::steady_clock;
 using Metadata = std::unique_ptr<const rd_kafka_metadata_t, KafkaDeleter<rd_kafka_metadata_destroy>>;
 
 constexpr std::chrono::seconds kKnownWithin{10};
+// Who stops the queue waits for such a look.
+constexpr std::chrono::milliseconds kLook{2'000};
 constexpr std::chrono::milliseconds kLookAgain{20};
 // The timestamps by which Kafka's protocol asks for the ends of a partition.
 constexpr std::int64_t kAskFirst = -2, kAskEnd = -1;
@@ -52,7 +54,7 @@ void KafkaAdmin::note(rd_kafka_resp_err_t error) {
 void KafkaAdmin::look() {
   rd_kafka_poll(client_.get(), 0);  // serves the callback
   const rd_kafka_metadata_t* found = nullptr;
-  const auto error = rd_kafka_metadata(client_.get(), 0, nullptr, &found, to_millis(kKafkaAnswer));
+  const auto error = rd_kafka_metadata(client_.get(), 0, nullptr, &found, to_millis(kLook));
   note(error);
   throw_unless_done("reach Kafka", error);
   rd_kafka_metadata_destroy(found);

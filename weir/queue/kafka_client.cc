@@ -40,9 +40,12 @@ log::Level level_of(int syslog_level) {
 }  // namespace
 
 void log_kafka(int syslog_level, const char* facility, const char* text) {
-  // That a setting is experimental is no news for who runs Weir.
-  const bool about_settings = std::string_view(facility) == "CONFWARN";
-  const log::Level mine = about_settings ? log::Level::debug : level_of(syslog_level);
+  const std::string_view about(facility);
+  log::Level mine = level_of(syslog_level);
+  // That a setting is experimental is no news for who runs Weir, and a producer that ends rather than leave a gap is
+  // replaced by another.
+  if (about == "CONFWARN") mine = log::Level::debug;
+  if (about == "FATAL") mine = log::Level::warn;
   int hushed = 0;
   if (!log::enabled(mine) || !may_log(hushed)) return;
   std::string line = fmt::format("kafka: {}: {}", facility, text);

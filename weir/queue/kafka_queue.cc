@@ -48,6 +48,18 @@ KafkaAdmin::NewTopic new_topic(const KafkaQueue::Options& options) {
   return as;
 }
 
+std::string why_not(rd_kafka_resp_err_t error) {
+  switch (error) {
+    case RD_KAFKA_RESP_ERR_NO_ERROR:
+    case RD_KAFKA_RESP_ERR__PURGE_QUEUE:
+    case RD_KAFKA_RESP_ERR__PURGE_INFLIGHT:
+    case RD_KAFKA_RESP_ERR__MSG_TIMED_OUT:
+      return "it didn't confirm them in time";
+    default:
+      return rd_kafka_err2str(error);
+  }
+}
+
 }  // namespace
 
 void check_kafka_topic(std::string_view name) {
@@ -157,7 +169,8 @@ std::uint32_t KafkaQueue::partitions(const std::string& name) {
   return state_->topic(name)->partitions;
 }
 
-// Their topics may have been deleted: they are looked for anew.
+// One of their topics may have been deleted, which Kafka's client doesn't tell from one that it just can't write to:
+// they are looked for anew.
 void KafkaQueue::State::forget(std::span<const Record> records) {
   const std::lock_guard lock(mutex);
   for (const Record& record : records) {
@@ -189,14 +202,9 @@ void KafkaQueue::publish(std::span<const Record> records) {
     for (const Some& some : counts) some.topic->published.add(static_cast<double>(some.count));
     return;
   }
-  if (outcome.why == RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC ||
-      outcome.why == RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION ||
-      outcome.why == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART)
-    state_->forget(records);
-  const bool late = outcome.why == RD_KAFKA_RESP_ERR_NO_ERROR;
+  state_->forget(records);
   throw Unavailable("Kafka didn't take " + std::to_string(outcome.failed) + " of " +
-                    std::to_string(records.size()) +
-                    " events: " + (late ? "it didn't answer in time" : rd_kafka_err2str(outcome.why)));
+                    std::to_string(records.size()) + " events: " + why_not(outcome.why));
 }
 
 // --- Groups -------------------------------------------------------------------------------------------------

@@ -122,6 +122,7 @@ class KafkaSender::Connection {
     config.set("queue.buffering.max.kbytes", kMaxWaitingKbytes);
     config.set("linger.ms", options.linger.count());
     config.set("compression.codec", "lz4");
+    config.set("allow.auto.create.topics", "false");
     rd_kafka_conf_set_opaque(config.raw(), this);
     rd_kafka_conf_set_dr_msg_cb(config.raw(), [](rd_kafka_t*, const rd_kafka_message_t* message, void* self) {
       static_cast<Connection*>(self)->report(*message);
