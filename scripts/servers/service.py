@@ -122,8 +122,8 @@ class Service:
     def exists(self):
         return self.home.exists()
 
-    def up(self):
-        """Returns when the service can be used. What runs already is kept."""
+    def set_up(self):
+        """Makes its folder and its files, if they aren't there."""
         self._refuse_foreign()
         if not self.settings:
             self.home.mkdir(mode=0o700, exist_ok=True)
@@ -132,11 +132,15 @@ class Service:
             self.remember()
         if not self.state["prepared"]:
             self._prepare_anew()
+
+    def up(self):
+        """Returns when the service can be used. What runs already is kept."""
+        self.set_up()
         for name, command in self.commands().items():
             known = self.state["processes"].get(name)
             if not (known and process.alive(known["identity"])):
                 self._start(name, command)
-        self._wait()
+        self.wait()
 
     def down(self):
         """Kills its processes and removes its folder."""
@@ -221,7 +225,8 @@ class Service:
         self.state["processes"][name] = {"identity": known, "since": time.time()}
         self.remember()
 
-    def _wait(self):
+    def wait(self):
+        """Returns when the service can be used; raises if a process of it ends, or after READY_SECONDS."""
         deadline = time.monotonic() + READY_SECONDS
         while True:
             dead = [name for name, known in self.state["processes"].items() if not process.alive(known["identity"])]

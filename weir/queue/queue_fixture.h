@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "weir/queue/embedded_queue.h"
+#include "weir/queue/kafka_fixture.h"
 #include "weir/queue/queue.h"
 #include "weir/queue/rabbit_fixture.h"
 #include "weir/testing/temp_dir.h"
@@ -54,8 +55,23 @@ class RabbitTestQueue final : public TestQueue {
   RabbitQueue::Options options_;
 };
 
+class KafkaTestQueue final : public TestQueue {
+ public:
+  explicit KafkaTestQueue(std::string url) : url_(std::move(url)) {}
+  std::unique_ptr<Queue> open(std::uint32_t partitions) override {
+    KafkaQueue::Options options;
+    options.url = url_;
+    options.partitions = partitions;
+    return std::make_unique<KafkaQueue>(std::move(options));
+  }
+
+ private:
+  const std::string url_;
+};
+
 struct QueueKind {
   const char* name;
+  // Null when what it needs can't be had from outside: the tests are skipped then.
   std::unique_ptr<TestQueue> (*make)();
   friend void PrintTo(const QueueKind& kind, std::ostream* out) { *out << kind.name; }
 };
@@ -70,6 +86,11 @@ inline const std::array kQueues{
               []() -> std::unique_ptr<TestQueue> {
                 return std::make_unique<RabbitTestQueue>(
                     RabbitQueue::Options{.exchange = RabbitQueue::Exchange::topic, .quorum = true});
+              }},
+    QueueKind{"Kafka",
+              []() -> std::unique_ptr<TestQueue> {
+                const KafkaServer* server = shared_kafka();
+                return server == nullptr ? nullptr : std::make_unique<KafkaTestQueue>(server->url());
               }},
 };
 inline std::string name_of_queue(const testing::TestParamInfo<QueueKind>& info) {
