@@ -262,6 +262,8 @@ std::vector<Lag> RabbitQueue::lag() {
 
 // Also serves the heartbeats of the connection for questions, by asking.
 void RabbitQueue::keep_house() {
+  const std::chrono::milliseconds heartbeat = state_->options.heartbeat;
+  const auto every = std::min(kLagEvery, heartbeat / 2);
   std::unique_lock lock(state_->mutex);
   while (!state_->stopped) {
     lock.unlock();
@@ -275,7 +277,7 @@ void RabbitQueue::keep_house() {
       if (!state_->stopped) telemetry::swallowed("queue.lag", error);
     }
     lock.lock();
-    state_->changed.wait_for(lock, kLagEvery, [this] { return state_->stopped.load(); });
+    state_->changed.wait_for(lock, every, [this] { return state_->stopped.load(); });
   }
 }
 

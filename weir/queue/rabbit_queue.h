@@ -22,6 +22,7 @@
 // - A member's offsets are numbers that only grow as long as it lives; they mean nothing to others.
 // - Balance: a process' members deal its partitions among themselves and stand by for each other. Between
 //   processes nothing is dealt: the one that came first has a partition until it goes.
+// - A process goes on with the partitions that it found, when another one makes the topic grow.
 // - lag() doesn't see what other processes have taken and not committed.
 // - A broker ends a consumer that hasn't committed for consumer_timeout (30 minutes); the messages come again.
 //

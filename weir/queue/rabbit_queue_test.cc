@@ -2,9 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <set>
 
 #include "weir/base/fault.h"
+#include "weir/queue/partition.h"
 #include "weir/queue/queue_fixture.h"
 #include "weir/queue/rabbit_catalog.h"
 #include "weir/queue/rabbit_connection.h"
@@ -86,6 +88,31 @@ TEST_F(RabbitQueueTest, MessagesOfOtherProgramsAreConsumedByEachGroup) {
     EXPECT_THAT(take(*member, 3), testing::UnorderedElementsAre(
                                       "3=to partition 3", "article:42=by its own key", "=without a key"));
   }
+}
+
+// What the program prints. Without amqp-tools (Debian's package) it is nothing.
+std::string output(const std::string& command) {
+  std::FILE* const program = ::popen(command.c_str(), "r");
+  std::string text(1'000, ' ');
+  text.resize(std::fread(text.data(), 1, text.size(), program));
+  ::pclose(program);
+  return text;
+}
+
+TEST_F(RabbitQueueTest, TheToolsOfAmqpReadWhatIsPublishedAndAreRead) {
+  const auto queue = open_rabbit(2);
+  queue->subscribe(topic_, group_);
+  const std::string url = " --url='" + rabbitmq().url() + "' ";
+  output("amqp-publish" + url + "-e " + topic_ + " -r 0 -p -H 'key: article:42' -b 'from the tool'");
+  const auto member = queue->join(topic_, group_);
+  EXPECT_THAT(take(*member, 1), testing::ElementsAre("article:42=from the tool"));
+  member->commit();
+  const std::string reader = fresh_name("reader");
+  queue->subscribe(topic_, reader);
+  const std::vector<Record> records{{topic_, "article:42", "from Weir", "", 1, 0, 1, from_micros(1)}};
+  queue->publish(records);
+  const auto partition = partition_of("article:42", 2);
+  EXPECT_EQ(output("amqp-get" + url + "-q " + detail::queue_name(topic_, reader, partition)), "from Weir");
 }
 
 TEST_F(RabbitQueueTest, AMessageThatCantBeARecordIsDiscardedAndTheOthersGoOn) {
