@@ -49,7 +49,8 @@ namespace weir::queue {
 
 class RabbitQueue final : public Queue {
  public:
-  // Of which kind the exchanges of topics are made. One that is there keeps its kind, and must be asked for as it is.
+  // Of which kind the exchanges of topics are. One that is there can't be changed: asking for another kind is
+  // Unusable when the topic is named first.
   enum class Exchange {
     direct,
     // The routing key is "N.KEY", cut at 255 bytes, so that other programs can bind queues of their own to keys
@@ -82,7 +83,8 @@ class RabbitQueue final : public Queue {
   explicit RabbitQueue(Options options);
   ~RabbitQueue() override;
 
-  // Names of topics and groups: together at most 200 bytes, and a group's has no '.'; Unusable otherwise.
+  // Names of topics and groups: together at most 200 bytes, a topic's doesn't begin with "amq.", and a group's has
+  // no '.'; Unusable otherwise.
   void create_topic(const std::string& topic) override;
   std::vector<std::string> topics() override;
   std::uint32_t partitions(const std::string& topic) override;

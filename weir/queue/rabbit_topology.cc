@@ -58,6 +58,7 @@ bool make_queue(RabbitConnection& connection, const std::string& name,
 
 void check_topic_name(std::string_view topic) {
   if (topic.empty()) throw Unusable("a topic has no name");
+  if (topic.starts_with("amq.")) throw Unusable("names that begin with amq. are the broker's own");
   if (topic.size() > kMaxNames) throw Unusable("the name of a topic is longer than 200 bytes");
 }
 
@@ -91,8 +92,14 @@ void make_topic(RabbitConnection& connection, const RabbitShape& shape, const st
   const std::string others = others_name(topic);
   connection.declare_exchange(others, "fanout");
   const std::array arguments{text("alternate-exchange", others)};
-  connection.declare_exchange(topic, shape.exchange == RabbitQueue::Exchange::topic ? "topic" : "direct",
-                              arguments);
+  try {
+    connection.declare_exchange(topic, shape.exchange == RabbitQueue::Exchange::topic ? "topic" : "direct",
+                                arguments);
+  } catch (const RabbitConnection::Refused& refused) {
+    if (refused.code() != RabbitConnection::kOtherArguments) throw;
+    throw Unusable("the exchange " + topic +
+                   " was made in another way than is configured: " + refused.what());
+  }
 }
 
 void make_group(RabbitConnection& connection, const RabbitShape& shape, const std::string& topic,
