@@ -69,7 +69,7 @@ inline const std::array kQueues{
     QueueKind{"RabbitMQTopicExchangeAndQuorum",
               []() -> std::unique_ptr<TestQueue> {
                 return std::make_unique<RabbitTestQueue>(
-                    RabbitQueue::Options{.exchange = RabbitQueue::Exchange::topic, .quorum = true});
+                    RabbitQueue::Options{.exchange = RabbitQueue::Exchange::topic, .replication = 3});
               }},
 };
 inline std::string name_of_queue(const testing::TestParamInfo<QueueKind>& info) {

@@ -20,7 +20,7 @@ namespace {
 
 // The broker keeps times in timers of 32 bits of milliseconds.
 constexpr std::chrono::hours kMaxRetention{49 * 24};
-constexpr std::uint32_t kMaxPartitions = 1'024;
+constexpr std::uint32_t kMaxPartitions = 1'024, kMaxReplication = 15;
 
 void check(const RabbitQueue::Options& options) {
   const auto must = [](bool holds, const char* what) {
@@ -29,6 +29,7 @@ void check(const RabbitQueue::Options& options) {
   must(options.partitions >= 1 && options.partitions <= kMaxPartitions, "partitions must be 1 to 1024");
   must(options.retention > std::chrono::seconds(0) && options.retention <= kMaxRetention,
        "the retention must be above 0 and at most 49 days");
+  must(options.replication >= 1 && options.replication <= kMaxReplication, "the replication must be 1 to 15");
   must(options.prefetch > 0, "the prefetch must be above 0");
   must(options.connect_timeout.count() > 0 && options.publish_timeout.count() > 0,
        "the time-outs must be above 0");
@@ -55,7 +56,7 @@ struct RabbitQueue::State {
   explicit State(Options given)
       : options(std::move(given)),
         link{RabbitAddress::parse(options.url), options.connect_timeout, options.heartbeat},
-        shape{options.retention, options.exchange, options.quorum},
+        shape{options.retention, options.exchange, options.replication},
         publisher(link, shape, options.publish_timeout, available) {
     options.url.clear();  // the password is in one place only
   }

@@ -62,13 +62,15 @@ class RabbitQueue final : public Queue {
     std::uint32_t partitions = 8;  // of topics that are created; an existing topic may grow, never shrink
     std::chrono::seconds retention = std::chrono::hours(72);  // a queue that is there keeps the one it has
     Exchange exchange = Exchange::direct;
-    // Queues that a cluster of brokers replicates, instead of classic ones; those that are there stay what they are.
-    bool quorum = false;
+    // Above 1: quorum queues, with that many replicas if the cluster has the brokers; else classic ones, each on one
+    // broker. Queues that are there stay what they are. (weir.catalog is on one broker always; while that one is
+    // away, what is known to a process goes on.)
+    std::uint32_t replication = 1;
     // Messages that a member holds of a partition at most, taken and not committed or read ahead: it bounds the
     // memory. A member that doesn't commit gets no more than that.
     std::uint16_t prefetch = 1'000;
-    std::chrono::milliseconds connect_timeout{3'000};   // for the socket, the handshake, and each request
-    std::chrono::milliseconds publish_timeout{10'000};  // for a publish as a whole
+    std::chrono::milliseconds connect_timeout{3'000};  // for the socket, the handshake, and each request
+    std::chrono::milliseconds publish_timeout{5'000};  // for a publish as a whole
     // How long the connection may be silent; one that is silent for twice that is lost.
     std::chrono::seconds heartbeat{10};
     const Clock* clock = &Clock::system();

@@ -144,7 +144,7 @@ TEST_F(RabbitQueueTest, WhatTheRetentionTakesIsKeptAsDiscarded) {
 
 TEST_F(RabbitQueueTest, AQueueWithOtherArgumentsIsUsedAsItIs) {
   open_rabbit(2)->subscribe(topic_, group_);
-  const auto queue = open_rabbit(2, {.retention = 1h, .quorum = true});
+  const auto queue = open_rabbit(2, {.retention = 1h, .replication = 3});
   queue->subscribe(topic_, group_);
   queue->publish(Records(10, topic_));
   EXPECT_EQ(take(*queue->join(topic_, group_), 10).size(), 10U);

@@ -105,14 +105,16 @@ void make_topic(RabbitConnection& connection, const RabbitShape& shape, const st
 void make_group(RabbitConnection& connection, const RabbitShape& shape, const std::string& topic,
                 const std::string& group, std::uint32_t partitions) {
   const std::string discarded = discarded_name(topic, group);
-  const std::string kind = shape.quorum ? "quorum" : "classic";
-  const amqp_table_entry_t keep = number("x-message-ttl", shape.retention.count());
+  const bool quorum = shape.replication > 1;
+  const std::string kind = quorum ? "quorum" : "classic";
+  std::vector<amqp_table_entry_t> arguments{number("x-message-ttl", shape.retention.count()),
+                                            text("x-queue-type", kind)};
+  if (quorum) arguments.push_back(number("x-quorum-initial-group-size", shape.replication));
   connection.declare_exchange(discarded, "fanout");
-  bool differs = make_queue(connection, discarded, {keep, text("x-queue-type", kind)});
+  bool differs = make_queue(connection, discarded, arguments);
   connection.bind(discarded, discarded, "");
-  const std::vector<amqp_table_entry_t> arguments{keep, text("x-dead-letter-exchange", discarded),
-                                                  yes("x-single-active-consumer"),
-                                                  text("x-queue-type", kind)};
+  arguments.push_back(text("x-dead-letter-exchange", discarded));
+  arguments.push_back(yes("x-single-active-consumer"));
   const char* pattern = shape.exchange == RabbitQueue::Exchange::topic ? ".#" : "";
   for (std::uint32_t partition = 0; partition < partitions; ++partition) {
     const std::string name = queue_name(topic, group, partition);

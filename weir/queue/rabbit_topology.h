@@ -16,7 +16,7 @@ namespace weir::queue::detail {
 struct RabbitShape {
   std::chrono::milliseconds retention;
   RabbitQueue::Exchange exchange;
-  bool quorum;
+  std::uint32_t replication;
 };
 
 // Throws Unusable for names that can't be, see RabbitQueue::create_topic.
