@@ -85,7 +85,7 @@ inline const std::array kQueues{
     QueueKind{"RabbitMQTopicExchangeAndQuorum",
               []() -> std::unique_ptr<TestQueue> {
                 return std::make_unique<RabbitTestQueue>(
-                    RabbitQueue::Options{.exchange = RabbitQueue::Exchange::topic, .quorum = true});
+                    RabbitQueue::Options{.exchange = RabbitQueue::Exchange::topic, .replication = 3});
               }},
     QueueKind{"Kafka",
               []() -> std::unique_ptr<TestQueue> {

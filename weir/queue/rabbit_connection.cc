@@ -251,7 +251,8 @@ void RabbitConnection::reject(std::uint64_t tag) {
 // --- What comes by itself ----------------------------------------------------------------------------------
 
 bool RabbitConnection::next_frame(amqp_frame_t& frame, std::chrono::milliseconds at_most) {
-  amqp_maybe_release_buffers(state_.get());
+  // Not of all channels: for one that is silent, the library goes through all frames that wait.
+  amqp_maybe_release_buffers_on_channel(state_.get(), kChannel);
   const timeval time = to_timeval(at_most);
   const int status = amqp_simple_wait_frame_noblock(state_.get(), &frame, &time);
   if (status == AMQP_STATUS_TIMEOUT) return false;

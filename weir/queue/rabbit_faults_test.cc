@@ -301,6 +301,33 @@ TEST_F(RabbitFaultsConcurrency, ABrokerThatTakesNothingIsBackPressureAndNotAHang
   EXPECT_LE(total_lag(*queue, topic_, group_), 20) << "one batch that waited in the connection, and this one";
 }
 
+TEST_F(RabbitFaultsConcurrency, WhatTheBrokerRefusesIsNotTaken) {
+  const auto queue = open_rabbit(1);
+  queue->subscribe(topic_, group_);
+  rabbitmq().control(
+      {"set_policy", topic_, '^' + topic_ + "\\.", R"({"max-length": 5, "overflow": "reject-publish"})"});
+  std::string fault;
+  EXPECT_TRUE(eventually([&] {  // the policy takes a moment
+    try {
+      queue->publish(Records(50, topic_));
+    } catch (const Unavailable& error) {
+      fault = error.what();
+    }
+    return !fault.empty();
+  }));
+  EXPECT_THAT(fault, HasSubstr("refused"));
+  EXPECT_TRUE(queue->available()) << "it is there";
+  rabbitmq().control({"clear_policy", topic_});
+  EXPECT_TRUE(eventually([&] {
+    try {
+      queue->publish(Records(50, topic_));
+      return true;
+    } catch (const Unavailable&) {
+      return false;
+    }
+  }));
+}
+
 TEST_F(RabbitFaultsConcurrency, StopEndsAPublishThatWaits) {
   TcpProxy proxy(rabbitmq().port());
   const auto queue = open_rabbit(1, {.url = RabbitmqServer::url(proxy.port()), .publish_timeout = 60s});

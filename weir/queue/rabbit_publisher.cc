@@ -34,9 +34,10 @@ SteadyTime now() {
 struct RabbitPublisher::Job {
   std::span<const Routed> records;
   SteadyTime deadline;
-  std::size_t confirmed = 0;  // this many from the first
+  std::size_t confirmed = 0;             // this many from the first
+  std::optional<std::string> refused{};  // why the broker didn't take one of those that it has answered for
   bool done = false;
-  std::string error;  // empty: it went well
+  std::string error{};  // empty: it went well
 };
 
 // What was sent on the present connection and isn't confirmed yet: records `first`, .. of the job.
@@ -62,8 +63,6 @@ class RabbitPublisher::Window {
     }
     for (; !waiting_.empty() && waiting_.front().settled; ++first_, ++first_tag_) waiting_.pop_front();
   }
-
-  std::optional<std::string> refused;  // why one of them wasn't taken
 
  private:
   std::size_t first_;
@@ -99,7 +98,7 @@ void RabbitPublisher::stop() {
 
 void RabbitPublisher::publish(std::span<const Routed> records) {
   if (records.empty()) return;
-  Job job{.records = records, .deadline = now() + timeout_, .error = {}};
+  Job job{.records = records, .deadline = now() + timeout_};
   std::unique_lock lock(mutex_);
   if (stopping_) throw Unavailable("the queue was stopped");
   jobs_.push_back(&job);
@@ -127,7 +126,7 @@ void RabbitPublisher::run() {
     }
     {
       const std::lock_guard lock(mutex_);
-      if (stopping_) break;
+      if (stopping_ && jobs_.empty()) break;
     }
     serve_idle();
   }
@@ -144,8 +143,9 @@ void RabbitPublisher::serve_idle() {
   wake_.wait(connection_ ? connection_->socket() : -1, kPumpEvery);
   if (!connection_) return;
   try {
+    Job nobody{};
     Window nothing(0, next_tag_);
-    receive(nothing, milliseconds(0));
+    receive(nobody, nothing, milliseconds(0));
   } catch (const Unavailable& error) {
     log::warn("RabbitMQ: the connection for publishing is lost: {}", error.what());
     connection_.reset();
@@ -167,11 +167,11 @@ void RabbitPublisher::work(Job& job) {
       job.error = refusal.what();
       return;
     } catch (const std::exception& error) {
-      job.error = error.what();
+      job.error = job.refused.value_or(error.what());
       connection_.reset();
       available_ = false;
     }
-    if (!pause(job, backoff.next())) return;
+    if (job.refused || !pause(job, backoff.next())) return;
     job.error.clear();
   }
 }
@@ -217,15 +217,15 @@ void RabbitPublisher::transmit(Job& job) {
   std::size_t next = job.confirmed;
   while (window.first() < job.records.size()) {
     for (std::size_t sends = 0; sends < kSendsPerLook && next < job.records.size(); ++sends) {
-      if (blocked_ || window.refused || window.full()) break;
+      if (blocked_ || job.refused || window.full()) break;
       const Record& record = *job.records[next].record;
       send(job.records[next++]);
       window.sent(record.payload.size() + record.key.size());
     }
-    const bool more = next < job.records.size() && !blocked_ && !window.refused && !window.full();
-    receive(window, more ? milliseconds(0) : kPumpEvery);
+    const bool more = next < job.records.size() && !blocked_ && !job.refused && !window.full();
+    receive(job, window, more ? milliseconds(0) : kPumpEvery);
     job.confirmed = window.first();
-    if (window.refused && window.empty()) throw Refusal(*window.refused);
+    if (job.refused && window.empty()) throw Refusal(*job.refused);
     give_up_in_time(job);
   }
 }
@@ -247,12 +247,12 @@ void RabbitPublisher::send(const Routed& routed) {
 }
 
 // Waits for one frame, and takes those that are there with it.
-void RabbitPublisher::receive(Window& window, milliseconds at_most) {
+void RabbitPublisher::receive(Job& job, Window& window, milliseconds at_most) {
   amqp_frame_t frame;
-  for (; connection_->next_frame(frame, at_most); at_most = milliseconds(0)) handle(frame, window);
+  for (; connection_->next_frame(frame, at_most); at_most = milliseconds(0)) handle(frame, job, window);
 }
 
-void RabbitPublisher::handle(const amqp_frame_t& frame, Window& window) {
+void RabbitPublisher::handle(const amqp_frame_t& frame, Job& job, Window& window) {
   // Headers and bodies are those of returned messages.
   if (frame.frame_type != AMQP_FRAME_METHOD) return;
   const void* const decoded = frame.payload.method.decoded;
@@ -264,15 +264,15 @@ void RabbitPublisher::handle(const amqp_frame_t& frame, Window& window) {
     }
     case AMQP_BASIC_NACK_METHOD: {
       const auto& nack = *static_cast<const amqp_basic_nack_t*>(decoded);
-      window.refused = "the broker has refused a message";
+      job.refused = "the broker has refused a message";
       window.settle(nack.delivery_tag, nack.multiple != 0);
       break;
     }
     case AMQP_BASIC_RETURN_METHOD: {
       const auto& returned = *static_cast<const amqp_basic_return_t*>(decoded);
-      window.refused = "no group would get it: topic " + std::string(to_view(returned.exchange)) +
-                       ", partition " + std::string(to_view(returned.routing_key)) + ": " +
-                       std::string(to_view(returned.reply_text));
+      job.refused = "no group would get it: topic " + std::string(to_view(returned.exchange)) +
+                    ", partition " + std::string(to_view(returned.routing_key)) + ": " +
+                    std::string(to_view(returned.reply_text));
       break;
     }
     case AMQP_CONNECTION_BLOCKED_METHOD:

@@ -58,8 +58,8 @@ class RabbitPublisher {
   void make_topics(const Job& job);
   void transmit(Job& job);
   void send(const Routed& routed);
-  void receive(Window& window, std::chrono::milliseconds at_most);
-  void handle(const amqp_frame_t& frame, Window& window);
+  void receive(Job& job, Window& window, std::chrono::milliseconds at_most);
+  void handle(const amqp_frame_t& frame, Job& job, Window& window);
   void give_up_in_time(const Job& job);
   bool pause(const Job& job, std::chrono::milliseconds time);
   Job* next_job();

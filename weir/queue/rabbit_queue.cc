@@ -20,7 +20,7 @@ namespace {
 
 // The broker keeps times in timers of 32 bits of milliseconds.
 constexpr std::chrono::hours kMaxRetention{49 * 24};
-constexpr std::uint32_t kMaxPartitions = 1'024;
+constexpr std::uint32_t kMaxPartitions = 1'024, kMaxReplication = 15;
 
 void check(const RabbitQueue::Options& options) {
   const auto must = [](bool holds, const char* what) {
@@ -29,6 +29,7 @@ void check(const RabbitQueue::Options& options) {
   must(options.partitions >= 1 && options.partitions <= kMaxPartitions, "partitions must be 1 to 1024");
   must(options.retention > std::chrono::seconds(0) && options.retention <= kMaxRetention,
        "the retention must be above 0 and at most 49 days");
+  must(options.replication >= 1 && options.replication <= kMaxReplication, "the replication must be 1 to 15");
   must(options.prefetch > 0, "the prefetch must be above 0");
   must(options.connect_timeout.count() > 0 && options.publish_timeout.count() > 0,
        "the time-outs must be above 0");
@@ -55,7 +56,7 @@ struct RabbitQueue::State {
   explicit State(Options given)
       : options(std::move(given)),
         link{RabbitAddress::parse(options.url), options.connect_timeout, options.heartbeat},
-        shape{options.retention, options.exchange, options.quorum},
+        shape{options.retention, options.exchange, options.replication},
         publisher(link, shape, options.publish_timeout, available) {
     options.url.clear();  // the password is in one place only
   }
@@ -262,6 +263,8 @@ std::vector<Lag> RabbitQueue::lag() {
 
 // Also serves the heartbeats of the connection for questions, by asking.
 void RabbitQueue::keep_house() {
+  const std::chrono::milliseconds heartbeat = state_->options.heartbeat;
+  const auto every = std::min(kLagEvery, heartbeat / 2);
   std::unique_lock lock(state_->mutex);
   while (!state_->stopped) {
     lock.unlock();
@@ -275,7 +278,7 @@ void RabbitQueue::keep_house() {
       if (!state_->stopped) telemetry::swallowed("queue.lag", error);
     }
     lock.lock();
-    state_->changed.wait_for(lock, kLagEvery, [this] { return state_->stopped.load(); });
+    state_->changed.wait_for(lock, every, [this] { return state_->stopped.load(); });
   }
 }
 

@@ -22,6 +22,7 @@
 // - A member's offsets are numbers that only grow as long as it lives; they mean nothing to others.
 // - Balance: a process' members deal its partitions among themselves and stand by for each other. Between
 //   processes nothing is dealt: the one that came first has a partition until it goes.
+// - A process goes on with the partitions that it found, when another one makes the topic grow.
 // - lag() doesn't see what other processes have taken and not committed.
 // - A broker ends a consumer that hasn't committed for consumer_timeout (30 minutes); the messages come again.
 //
@@ -48,7 +49,8 @@ namespace weir::queue {
 
 class RabbitQueue final : public Queue {
  public:
-  // Of which kind the exchanges of topics are made. One that is there keeps its kind, and must be asked for as it is.
+  // Of which kind the exchanges of topics are. One that is there can't be changed: asking for another kind is
+  // Unusable when the topic is named first.
   enum class Exchange {
     direct,
     // The routing key is "N.KEY", cut at 255 bytes, so that other programs can bind queues of their own to keys
@@ -60,13 +62,15 @@ class RabbitQueue final : public Queue {
     std::uint32_t partitions = 8;  // of topics that are created; an existing topic may grow, never shrink
     std::chrono::seconds retention = std::chrono::hours(72);  // a queue that is there keeps the one it has
     Exchange exchange = Exchange::direct;
-    // Queues that a cluster of brokers replicates, instead of classic ones; those that are there stay what they are.
-    bool quorum = false;
+    // Above 1: quorum queues, with that many replicas if the cluster has the brokers; else classic ones, each on one
+    // broker. Queues that are there stay what they are. (weir.catalog is on one broker always; while that one is
+    // away, what is known to a process goes on.)
+    std::uint32_t replication = 1;
     // Messages that a member holds of a partition at most, taken and not committed or read ahead: it bounds the
     // memory. A member that doesn't commit gets no more than that.
     std::uint16_t prefetch = 1'000;
-    std::chrono::milliseconds connect_timeout{3'000};   // for the socket, the handshake, and each request
-    std::chrono::milliseconds publish_timeout{10'000};  // for a publish as a whole
+    std::chrono::milliseconds connect_timeout{3'000};  // for the socket, the handshake, and each request
+    std::chrono::milliseconds publish_timeout{5'000};  // for a publish as a whole
     // How long the connection may be silent; one that is silent for twice that is lost.
     std::chrono::seconds heartbeat{10};
     const Clock* clock = &Clock::system();
@@ -81,7 +85,8 @@ class RabbitQueue final : public Queue {
   explicit RabbitQueue(Options options);
   ~RabbitQueue() override;
 
-  // Names of topics and groups: together at most 200 bytes, and a group's has no '.'; Unusable otherwise.
+  // Names of topics and groups: together at most 200 bytes, a topic's doesn't begin with "amq.", and a group's has
+  // no '.'; Unusable otherwise.
   void create_topic(const std::string& topic) override;
   std::vector<std::string> topics() override;
   std::uint32_t partitions(const std::string& topic) override;

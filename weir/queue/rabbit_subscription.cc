@@ -118,8 +118,10 @@ bool RabbitSubscription::take(std::vector<Message>& messages, const Limits& limi
     return true;
   }
   const std::uint64_t session = session_;
+  gathering_ = &limits;
   changed_.wait_for(lock, limits.max_wait,
                     [&] { return ended() || has_enough(limits) || session_ != session || !connected_; });
+  gathering_ = nullptr;
   if (ended()) return !stopped_;
   forget_void();
   taken_session_ = session_;
@@ -192,7 +194,7 @@ void RabbitSubscription::run() {
   Backoff backoff(RabbitQueue::kRetryFirst, RabbitQueue::kRetryMax);
   while (!is_closing()) {
     try {
-      RabbitConnection connection(settings_.link, &breaker_);
+      RabbitConnection connection(settings_.link);
       make_topic(connection, settings_.shape, settings_.topic);
       make_group(connection, settings_.shape, settings_.topic, settings_.group, settings_.partitions);
       connection.prefetch(settings_.prefetch);
@@ -231,7 +233,6 @@ void RabbitSubscription::serve(RabbitConnection& connection) {
       consume(connection, false);
       continue;  // what came with the answers is in the connection already
     }
-    changed_.notify_all();
     wake_.wait(connection.socket(), kPumpEvery);
   }
 }
@@ -271,8 +272,12 @@ void RabbitSubscription::deliver(Delivery delivery, std::uint32_t partition) {
   last_foreign_ = std::max(last_foreign_ + 1, static_cast<std::uint64_t>(to_micros(time)));
   delivery->finish(settings_.topic, partition, next_offset_++, last_foreign_, time);
   ready_bytes_ += delivery->bytes();
-  ++uncommitted_[partition];
   ready_.push_back(std::move(delivery));
+  const bool full = ++uncommitted_[partition] >= settings_.prefetch;
+  // Whoever gathers sleeps on until it was worth it.
+  if (gathering_ == nullptr || full || ready_.size() >= gathering_->messages ||
+      ready_bytes_ >= gathering_->bytes)
+    changed_.notify_all();
 }
 
 bool RabbitSubscription::is_closing() const {

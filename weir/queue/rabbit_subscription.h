@@ -79,7 +79,6 @@ class RabbitSubscription final : public Subscription {
   bool has_enough(const Limits& limits) const;
 
   const Settings settings_;
-  SocketBreaker breaker_;
   WakeUp wake_;
   telemetry::Counter damaged_;
 
@@ -89,7 +88,8 @@ class RabbitSubscription final : public Subscription {
   bool connected_ = false;
   std::optional<std::string> failure_;  // why there is no connection
   bool interrupted_ = false, stopped_ = false, closing_ = false;
-  std::deque<Delivery> ready_;  // in the order of their tags
+  const Limits* gathering_ = nullptr;  // what take() gathers for, while it waits for more
+  std::deque<Delivery> ready_;         // in the order of their tags
   std::size_t ready_bytes_ = 0;
   std::deque<Delivery> taken_;  // of session taken_session_
   std::uint64_t taken_session_ = 0;

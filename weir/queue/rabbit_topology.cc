@@ -58,6 +58,7 @@ bool make_queue(RabbitConnection& connection, const std::string& name,
 
 void check_topic_name(std::string_view topic) {
   if (topic.empty()) throw Unusable("a topic has no name");
+  if (topic.starts_with("amq.")) throw Unusable("names that begin with amq. are the broker's own");
   if (topic.size() > kMaxNames) throw Unusable("the name of a topic is longer than 200 bytes");
 }
 
@@ -91,21 +92,29 @@ void make_topic(RabbitConnection& connection, const RabbitShape& shape, const st
   const std::string others = others_name(topic);
   connection.declare_exchange(others, "fanout");
   const std::array arguments{text("alternate-exchange", others)};
-  connection.declare_exchange(topic, shape.exchange == RabbitQueue::Exchange::topic ? "topic" : "direct",
-                              arguments);
+  try {
+    connection.declare_exchange(topic, shape.exchange == RabbitQueue::Exchange::topic ? "topic" : "direct",
+                                arguments);
+  } catch (const RabbitConnection::Refused& refused) {
+    if (refused.code() != RabbitConnection::kOtherArguments) throw;
+    throw Unusable("the exchange " + topic +
+                   " was made in another way than is configured: " + refused.what());
+  }
 }
 
 void make_group(RabbitConnection& connection, const RabbitShape& shape, const std::string& topic,
                 const std::string& group, std::uint32_t partitions) {
   const std::string discarded = discarded_name(topic, group);
-  const std::string kind = shape.quorum ? "quorum" : "classic";
-  const amqp_table_entry_t keep = number("x-message-ttl", shape.retention.count());
+  const bool quorum = shape.replication > 1;
+  const std::string kind = quorum ? "quorum" : "classic";
+  std::vector<amqp_table_entry_t> arguments{number("x-message-ttl", shape.retention.count()),
+                                            text("x-queue-type", kind)};
+  if (quorum) arguments.push_back(number("x-quorum-initial-group-size", shape.replication));
   connection.declare_exchange(discarded, "fanout");
-  bool differs = make_queue(connection, discarded, {keep, text("x-queue-type", kind)});
+  bool differs = make_queue(connection, discarded, arguments);
   connection.bind(discarded, discarded, "");
-  const std::vector<amqp_table_entry_t> arguments{keep, text("x-dead-letter-exchange", discarded),
-                                                  yes("x-single-active-consumer"),
-                                                  text("x-queue-type", kind)};
+  arguments.push_back(text("x-dead-letter-exchange", discarded));
+  arguments.push_back(yes("x-single-active-consumer"));
   const char* pattern = shape.exchange == RabbitQueue::Exchange::topic ? ".#" : "";
   for (std::uint32_t partition = 0; partition < partitions; ++partition) {
     const std::string name = queue_name(topic, group, partition);

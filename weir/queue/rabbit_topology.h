@@ -16,7 +16,7 @@ namespace weir::queue::detail {
 struct RabbitShape {
   std::chrono::milliseconds retention;
   RabbitQueue::Exchange exchange;
-  bool quorum;
+  std::uint32_t replication;
 };
 
 // Throws Unusable for names that can't be, see RabbitQueue::create_topic.
@@ -29,6 +29,7 @@ std::string discarded_name(std::string_view topic, std::string_view group);
 void set_routing_key(std::string& key, RabbitQueue::Exchange kind, std::uint32_t partition,
                      std::string_view record_key);
 
+// Throws Unusable for an exchange that is there and differs: messages would go astray.
 void make_topic(RabbitConnection& connection, const RabbitShape& shape, const std::string& topic);
 // The topic must have been made.
 void make_group(RabbitConnection& connection, const RabbitShape& shape, const std::string& topic,

@@ -86,6 +86,7 @@ TEST(RabbitOptions, NumbersThatCantBeMeantAreRefused) {
   EXPECT_THROW(RabbitQueue({}), Unusable);
   EXPECT_THROW(RabbitQueue({.url = url, .partitions = 0}), Unusable);
   EXPECT_THROW(RabbitQueue({.url = url, .retention = std::chrono::seconds(0)}), Unusable);
+  EXPECT_THROW(RabbitQueue({.url = url, .replication = 0}), Unusable);
   EXPECT_THROW(RabbitQueue({.url = url, .prefetch = 0}), Unusable);
   EXPECT_THROW(RabbitQueue({.url = url, .connect_timeout = milliseconds(0)}), Unusable);
   EXPECT_THROW(RabbitQueue({.url = url, .publish_timeout = milliseconds(0)}), Unusable);
