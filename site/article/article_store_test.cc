@@ -3,10 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <optional>
 #include <string>
+#include <thread>
 
 #include "site/article/article_fixture.h"
 #include "site/article/article_queries.h"
+#include "weir/sql/transaction.h"
 
 namespace weir::site::article {
 namespace {
@@ -104,6 +108,26 @@ TEST_P(ArticleStoreTest, IdsAreReadInPages) {
   EXPECT_EQ(module.io.run(module.store.highest_id()), three);
   EXPECT_THAT(module.io.run(module.store.ids_above(0, 2)), testing::ElementsAre(one, two));
   EXPECT_THAT(module.io.run(module.store.ids_above(two, 2)), testing::ElementsAre(three));
+}
+
+// Somebody has the author's count for longer than a lock is waited for: the function runs again, with all that it had.
+TEST(ArticleRunAgainConcurrency, AnInsertIsWhole) {
+  sql::MariadbStore test_store;
+  Module module{test_store};
+  module.draft(1);
+  sql::Session other(test_store.connect(sql::detail::Driver::Role::writer));
+  auto held = std::make_optional<sql::Transaction>(other);
+  other.execute({"test", "hold", "SELECT cnt FROM article_counts WHERE owner = 1 FOR UPDATE"});
+  auto made = module.io.start(module.service.create(1, "A title", "Some words."));
+  while (module.database.stats().repeats == 0) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  held.reset();
+  const OwnArticle article = made.get();
+  EXPECT_EQ(article.content, "Some words.");
+  const auto kept = module.io.run(module.store.find_own(article.id));
+  EXPECT_EQ(kept->title, "A title");
+  EXPECT_EQ(kept->content, "Some words.");
+  EXPECT_EQ(module.mine(1, {.with_total = true}).total, 2);
+  EXPECT_EQ(module.mine(1).items.size(), 2U);
 }
 
 }  // namespace

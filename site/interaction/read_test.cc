@@ -4,6 +4,8 @@
 
 #include <chrono>
 #include <functional>
+#include <future>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -12,6 +14,7 @@
 #include "site/interaction/interaction_consumer.h"
 #include "site/interaction/interaction_fixture.h"
 #include "weir/base/fault.h"
+#include "weir/sql/transaction.h"
 #include "weir/testing/metrics.h"
 
 namespace weir::site::interaction {
@@ -201,6 +204,45 @@ TEST_P(Reads, WithoutAProducerNoneIsRecorded) {
   InteractionService command(m.repository, nullptr);
   EXPECT_FALSE(command.record_read("article", 7, 1));
   EXPECT_THROW(m.io.run(command.publish_read({"article", 7}, 1, "")), Unavailable);
+}
+
+// Somebody has the row of counts for longer than a lock is waited for: the function runs again, and counts once.
+TEST(RunAgainConcurrency, BatchesCountOnce) {
+  sql::MariadbStore test_store;
+  Module m(test_store);
+  m.like(1, 7);
+  const auto inbox = inbox_of(kCountGroup, m.clock);
+  Delivery batch;
+  batch.read("article:7", 1, m.clock.now())
+      .read("article:7", 2, m.clock.now(), "a")
+      .read("article:8", 1, m.clock.now());
+  const std::vector<std::function<void()>> works{
+      [&] { m.service.count_reads_now(inbox, batch.messages()); },
+      [&] {
+        m.interactions.add_reads_now("article", std::vector<std::pair<Id, std::int64_t>>{{7, 10}, {9, 1}});
+      },
+      [&] {
+        m.service.like_many_now("article", std::vector<Like>{{2, 7, m.clock.now()}, {3, 7, m.clock.now()}});
+      },
+      [&] { m.service.import_likes_now("article", std::vector<ImportedLikes>{{7, 100}}); },
+      [&] { m.collect(1, 7); },
+  };
+  sql::Session other(test_store.connect(sql::detail::Driver::Role::writer));
+  auto held = std::make_optional<sql::Transaction>(other);
+  other.execute(
+      {"test", "hold", "SELECT version FROM interactions WHERE biz = 'article' AND biz_id = 7 FOR UPDATE"});
+  std::vector<std::future<void>> running;
+  for (const auto& work : works) running.push_back(std::async(std::launch::async, work));
+  while (m.database.stats().repeats < 4) std::this_thread::sleep_for(10ms);
+  held.reset();
+  for (auto& one : running) one.get();
+  const auto counts = m.io.run(m.interactions.counts({"article", 7})).value();
+  EXPECT_EQ(counts.reads, 12);
+  EXPECT_EQ(counts.likes, 103);
+  EXPECT_EQ(counts.collects, 1);
+  EXPECT_EQ(m.service.recount_now(), 0U);
+  m.service.count_reads_now(inbox, batch.messages());
+  EXPECT_EQ(m.io.run(m.interactions.counts({"article", 7})).value().reads, 12);
 }
 
 }  // namespace
