@@ -166,6 +166,20 @@ def test_two_nodes_are_one_site(mariadb, tmp_path):
     assert mariadb.counts("article", made) == [reads, len(people), len(people)]
 
 
+def test_nodes_that_start_at_once_make_the_tables_once(mariadb):
+    nodes = [site(mariadb) for _ in range(3)]
+    try:
+        side_by_side(*[node.start for node in nodes])
+        ann = Person(nodes[0])
+        made = ann.article()
+        for node in nodes:
+            assert node.get(f"/v1/articles/{made}").status_code == 200
+            assert node.get("/v1/me", headers=ann.headers).status_code == 200, "one secret for all"
+    finally:
+        for node in nodes:
+            node.__exit__()
+
+
 def test_counts_are_exact_after_a_kill(mariadb):
     with site(mariadb) as one, site(mariadb) as two:
         made = Person(one).article()
