@@ -84,6 +84,10 @@ struct Cluster::Piece {
         slot(slot_of_keys(run.keys, script->name())),
         idempotent(script->idempotent()) {}
 
+  std::string name() const {
+    if (script) return teach ? "EVAL" : "EVALSHA";
+    return commands.front().name();
+  }
   std::size_t bytes() const {
     std::size_t all = 0;
     for (const auto& one : commands) all += one.bytes().size();
@@ -123,33 +127,45 @@ struct Cluster::Piece {
 
 // What goes to one node in one call.
 struct Cluster::Group {
-  NodePtr node;
-  std::vector<Piece*> pieces;
-  std::vector<Command> commands;
-  std::vector<std::size_t> sizes;  // how many commands each piece has in it
-
+  Group(NodePtr to, const Time& time) : node(std::move(to)), call(std::make_shared<Call>()) {
+    call->replies = 0;
+    call->several = true;
+    call->idempotent = true;
+    call->begun = time.begun;
+    call->deadline = time.deadline;
+  }
   void add(Piece& piece) {
-    const std::size_t before = commands.size();
-    if (piece.asking) commands.push_back(Handshake::command("ASKING", {}).idempotent());
-    commands.insert(commands.end(), piece.commands.begin(), piece.commands.end());
+    const std::size_t before = call->replies;
+    if (piece.asking) append(asking());
+    for (const auto& command : piece.commands) append(command);
+    call->name = pieces.empty() ? piece.name() : "PIPELINE";
     if (piece.script) {
       // The first teaches it, the others follow on the same connection.
-      const bool first =
-          piece.teach && std::ranges::none_of(pieces, [](const Piece* one) { return one->teach; });
-      commands.push_back(first ? script_command("EVAL", piece.script->source(), *piece.script, piece.run)
-                               : script_command("EVALSHA", piece.script->sha1(), *piece.script, piece.run));
+      const bool first = piece.teach && !std::exchange(teaches, true);
+      append(first ? script_command("EVAL", piece.script->source(), *piece.script, piece.run)
+                   : script_command("EVALSHA", piece.script->sha1(), *piece.script, piece.run));
     }
+    call->sends = std::max(call->sends, piece.sends);
     pieces.push_back(&piece);
-    sizes.push_back(commands.size() - before);
+    sizes.push_back(call->replies - before);
   }
-  Errand errand(const Time& time) const {
-    // Of its metrics: what it is for one, not ASKING.
-    const auto& only = commands[pieces.front()->asking ? 1 : 0];
-    const auto call =
-        make_call(pieces.size() == 1 ? only.name() : "PIPELINE", commands, time.begun, time.deadline);
-    for (const Piece* piece : pieces) call->sends = std::max(call->sends, piece->sends);
-    return {node->core(), call};
+
+  NodePtr node;
+  CallPtr call;
+  std::vector<Piece*> pieces;
+  std::vector<std::size_t> sizes;  // how many commands each piece has in it
+
+ private:
+  static const Command& asking() {
+    static const Command command = Handshake::command("ASKING", {}).idempotent();
+    return command;
   }
+  void append(const Command& command) {
+    call->bytes += command.bytes();
+    ++call->replies;
+    call->idempotent = call->idempotent && command.is_idempotent();
+  }
+  bool teaches = false;
 };
 
 Cluster::Cluster(const asio::any_io_executor& executor, Options options)
@@ -162,26 +178,33 @@ Cluster::Cluster(const asio::any_io_executor& executor, Options options)
 
 // Sends what can be sent, to all nodes side by side, until each piece has its end.
 asio::awaitable<void> Cluster::settle(Pieces& pieces, Time time) {
-  asio::steady_timer timer(co_await asio::this_coro::executor);
+  std::optional<asio::steady_timer> timer;
   for (;;) {
     auto groups = gather(pieces, time);
+    if (groups.size() == 1) {
+      Outcome outcome;
+      try {
+        outcome.reply = co_await groups[0].node->core()->run(groups[0].call);
+      } catch (...) {
+        outcome.error = std::current_exception();
+      }
+      sort_out(groups[0], std::move(outcome), time);
+      continue;
+    }
     if (!groups.empty()) {
       std::vector<Errand> errands;
-      for (const auto& group : groups) errands.push_back(group.errand(time));
-      const std::vector<Errand> begun = errands;
+      for (const auto& group : groups) errands.push_back({group.node->core(), group.call});
       auto outcomes = co_await run_together(std::move(errands));
-      for (std::size_t i = 0; i < groups.size(); ++i) {
-        for (Piece* piece : groups[i].pieces) piece->sends = std::max(piece->sends, begun[i].call->sends);
-        sort_out(groups[i], std::move(outcomes[i]), time);
-      }
+      for (std::size_t i = 0; i < groups.size(); ++i) sort_out(groups[i], std::move(outcomes[i]), time);
       continue;
     }
     SteadyTime next = SteadyTime::max();
     for (const auto& piece : pieces)
       if (!piece.done) next = std::min(next, piece.not_before);
     if (next == SteadyTime::max()) co_return;
-    timer.expires_at(next);
-    co_await timer.async_wait(asio::use_awaitable);
+    if (!timer) timer.emplace(co_await asio::this_coro::executor);
+    timer->expires_at(next);
+    co_await timer->async_wait(asio::use_awaitable);
   }
 }
 
@@ -199,7 +222,7 @@ auto Cluster::gather(Pieces& pieces, const Time& time) -> std::vector<Group> {
       continue;
     }
     auto at = std::ranges::find_if(groups, [&](const Group& one) { return one.node == node; });
-    if (at == groups.end()) at = groups.insert(at, Group{node, {}, {}, {}});
+    if (at == groups.end()) at = groups.emplace(at, node, time);
     at->add(piece);
   }
   return groups;
@@ -225,6 +248,7 @@ bool Cluster::may_wait(const Piece& piece) const {
 }
 
 void Cluster::sort_out(Group& group, Outcome outcome, const Time& time) {
+  for (Piece* piece : group.pieces) piece->sends = std::max(piece->sends, group.call->sends);
   if (outcome.error) {
     for (Piece* piece : group.pieces) failed(*piece, group.node, outcome.error, time);
     return;

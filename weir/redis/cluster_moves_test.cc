@@ -1,6 +1,10 @@
 // The client on a cluster that changes under load: slots that move, a primary that dies.
 #include <gtest/gtest.h>
 
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/strand.hpp>
+
 #include "weir/base/random.h"
 #include "weir/redis/cluster_fixture.h"
 #include "weir/redis/subscriber.h"
@@ -96,6 +100,68 @@ TEST(ClusterConcurrency, NothingIsLostOrDoneTwiceWhileSlotsMove) {
   EXPECT_GE(redirects("moving", "moved"), 10);
   std::printf("%.0f ASK, %.0f MOVED, %.0f TRYAGAIN\n", redirects("moving", "ask"),
               redirects("moving", "moved"), redirects("moving", "try_again"));
+}
+
+// Coroutines on the threads of several contexts, cancellations and broken connections: each reply of each batch reaches
+// whom it is for.
+TEST(ClusterConcurrency, EveryReplyReachesItsCoroutine) {
+  const std::uint64_t seed = secure_random64();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  TestCluster cluster;
+  IoThreads home(2);
+  IoThreads workers[2] = {IoThreads(2), IoThreads(1)};
+  Client client(home.executor(),
+                {.seeds = cluster.seeds(), .name = "crowd", .timeout = 10s, .backoff_first = 1ms});
+  const Script echo("echo", "return KEYS[1] .. ARGV[1]", Script::Repeat::harmless);
+  std::atomic<int> wrong{0}, done{0}, cancelled{0}, failed{0};
+  const auto batch = [&](std::string mine) -> asio::awaitable<void> {
+    std::vector<Client::ScriptCall> calls;
+    for (int i = 0; i < 12; ++i) calls.push_back({{std::to_string(i)}, {mine}});
+    const auto replies = co_await client.eval_many(echo, std::move(calls));
+    for (int i = 0; i < 12; ++i) {
+      const auto& reply = replies[static_cast<std::size_t>(i)];
+      ++(reply.is_error() ? failed : reply.text() == std::to_string(i) + mine ? done : wrong);
+    }
+  };
+  const auto worker = [&](int self) -> asio::awaitable<void> {
+    Random random(seed + static_cast<std::uint64_t>(self));
+    for (int i = 0; i < 60; ++i) {
+      asio::cancellation_signal signal;
+      const auto strand = asio::make_strand(co_await asio::this_coro::executor);
+      auto result = asio::co_spawn(strand, batch(":" + std::to_string(self) + ":" + std::to_string(i)),
+                                   asio::bind_cancellation_slot(signal.slot(), asio::use_future));
+      if (random.chance(0.3)) {
+        co_await pause(std::chrono::microseconds(random.below(2'000)));
+        co_await asio::co_spawn(
+            strand,
+            [&]() -> asio::awaitable<void> {
+              signal.emit(asio::cancellation_type::terminal);
+              co_return;
+            },
+            asio::use_awaitable);
+      }
+      while (result.wait_for(0s) != std::future_status::ready) co_await pause(1ms);
+      try {
+        result.get();
+      } catch (const boost::system::system_error&) {
+        ++cancelled;
+      } catch (const Unavailable&) {
+        ++failed;
+      }
+    }
+  };
+  std::vector<std::future<void>> all;
+  for (int i = 0; i < 12; ++i) all.push_back(workers[i % 2].start(worker(i)));
+  for (int i = 0; i < 9; ++i) {
+    cluster.ask(static_cast<std::size_t>(i) % TestCluster::kPrimaries,
+                {"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
+    home.run(pause(10ms));
+  }
+  for (auto& one : all) one.get();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_GT(done, 2'000);
+  EXPECT_GT(cancelled, 0);
+  EXPECT_TRUE(soon([&] { return client.waiting() == 0U; }));
 }
 
 // What a crowd of callers with a short deadline sees.
