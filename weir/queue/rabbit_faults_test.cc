@@ -9,14 +9,18 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "weir/base/fault.h"
 #include "weir/queue/batch_consumer.h"
+#include "weir/queue/journal.h"
+#include "weir/queue/producer.h"
 #include "weir/queue/queue_fixture.h"
 #include "weir/queue/rabbit_topology.h"
 #include "weir/queue/test_support.h"
 #include "weir/testing/tcp_proxy.h"
+#include "weir/testing/temp_dir.h"
 
 namespace weir::queue {
 namespace {
@@ -89,7 +93,7 @@ class Ledger {
   void operator()(std::span<const Message> batch) {
     const std::lock_guard lock(mutex_);
     for (const Message& message : batch) {
-      const std::uint64_t number = message.sequence;
+      const std::uint64_t number = std::stoull(std::string(message.payload));
       if (!seen_.insert(number).second) {
         ++repeated_;
         continue;
@@ -170,6 +174,41 @@ TEST_F(RabbitFaultsConcurrency, ABrokerThatIsKilledAndStartedLosesNothing) {
   expect_all(ledger, published);
   EXPECT_LT(load.slowest(), 5s);
   EXPECT_TRUE(queue->available());
+}
+
+TEST_F(RabbitFaultsConcurrency, WhileTheBrokerIsAwayEventsWaitInTheJournal) {
+  const TempDir directory;
+  const auto queue = open_rabbit(4, {.publish_timeout = 500ms});
+  Journal journal({.directory = directory / "", .size = 16 << 20, .lanes = 4});
+  Producer producer(journal, *queue, {.linger = 1ms, .retry_max = 100ms});
+  Ledger ledger;
+  std::mutex mutex;
+  std::set<std::tuple<std::uint64_t, std::uint32_t, std::uint64_t>> ids;
+  BatchConsumer consumers(*queue, consumer(), [&](std::span<const Message> batch) {
+    ledger(batch);
+    const std::lock_guard lock(mutex);
+    for (const Message& message : batch) ids.emplace(message.producer, message.lane, message.sequence);
+  });
+  consumers.start();
+  std::uint64_t published = 0;
+  const auto publish = [&](int count) {
+    for (int i = 0; i < count; ++i) {
+      const std::string key = Load::key_of(++published), payload = std::to_string(published);
+      EXPECT_TRUE(producer.publish({.topic = topic_, .key = key, .payload = payload}));
+    }
+  };
+  publish(2'000);
+  EXPECT_TRUE(eventually([&] { return ledger.size() > 0; }));
+  rabbitmq().kill();
+  for (int i = 0; i < 10; ++i) {
+    publish(500);
+    std::this_thread::sleep_for(50ms);
+  }
+  rabbitmq().start();
+  publish(1'000);
+  EXPECT_TRUE(producer.flush(20s));
+  expect_all(ledger, published);
+  EXPECT_EQ(ids.size(), published) << "sent again with the ids that they had";
 }
 
 TEST_F(RabbitFaultsConcurrency, ABrokerThatStandsStillLosesNothingAndHoldsNobodyUp) {
