@@ -46,9 +46,10 @@ TEST_F(MysqlFaultsConcurrency, AStatementThatIsKilledIsTriedAgainWithItsWrite) {
     EXPECT_EQ(runs, 2);
   });
   Session root = shared_server().root();
-  const Query sleeping{
-      "test", "sleeping",
-      "SELECT id FROM information_schema.processlist WHERE info LIKE 'UPDATE t SET v = sleep%'"};
+  // Not while it is still being prepared: that is over before the server looks whether it was killed.
+  const Query sleeping{"test", "sleeping",
+                       "SELECT id FROM information_schema.processlist "
+                       "WHERE info LIKE 'UPDATE t SET v = sleep%' AND command = 'Execute'"};
   std::optional<Id> connection;
   while (!connection) connection = root.one(sleeping, first<Id>);
   root.script({"test", "kill", "KILL QUERY " + std::to_string(*connection)});
