@@ -6,6 +6,8 @@
 #include "site/app/site_settings.h"
 #include "site/interaction/interaction.h"
 #include "weir/queue/embedded_queue.h"
+#include "weir/queue/kafka_queue.h"
+#include "weir/queue/rabbit_queue.h"
 
 namespace weir::site {
 namespace {
@@ -20,13 +22,46 @@ std::uint32_t partitions(const config::Settings& settings) {
   return static_cast<std::uint32_t>(settings.integer("queue.partitions"));
 }
 
-std::unique_ptr<queue::Queue> open_queue(const config::Settings& settings) {
+std::uint32_t replication(const config::Settings& settings) {
+  return static_cast<std::uint32_t>(settings.integer("queue.replication"));
+}
+
+std::chrono::seconds retention(const config::Settings& settings) {
+  return std::chrono::duration_cast<std::chrono::seconds>(settings.duration("queue.retention"));
+}
+
+std::unique_ptr<queue::Queue> open_embedded(const config::Settings& settings) {
   queue::EmbeddedQueue::Options options;
   options.path = queue_path(settings).string();
   options.partitions = partitions(settings);
   options.full_sync = acks(settings) == queue::Acks::all;
-  options.retention = std::chrono::duration_cast<std::chrono::seconds>(settings.duration("queue.retention"));
+  options.retention = retention(settings);
   return std::make_unique<queue::EmbeddedQueue>(std::move(options));
+}
+
+std::unique_ptr<queue::Queue> open_kafka(const config::Settings& settings) {
+  queue::KafkaQueue::Options options;
+  options.url = settings.text("queue.url");
+  options.partitions = partitions(settings);
+  options.replication = replication(settings);
+  options.acks = acks(settings);
+  options.retention = retention(settings);
+  return std::make_unique<queue::KafkaQueue>(std::move(options));
+}
+
+std::unique_ptr<queue::Queue> open_rabbitmq(const config::Settings& settings) {
+  queue::RabbitQueue::Options options;
+  options.url = settings.text("queue.url");
+  options.partitions = partitions(settings);
+  options.replication = replication(settings);
+  options.retention = retention(settings);
+  return std::make_unique<queue::RabbitQueue>(std::move(options));
+}
+
+std::unique_ptr<queue::Queue> open_queue(const config::Settings& settings) {
+  const std::string url = settings.text("queue.url");
+  if (url == kEmbedded) return open_embedded(settings);
+  return is_amqp(url) ? open_rabbitmq(settings) : open_kafka(settings);
 }
 
 // A broker keeps an event for the groups that it knows, so they are known before the first one is sent.

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "site/app/site_settings.h"
+
 namespace weir::site {
 
 Roles Roles::parse(std::string_view text) {
@@ -26,7 +28,7 @@ Roles Roles::parse(std::string_view text) {
 }
 
 void check_roles(const Roles& roles, const config::Settings& settings) {
-  if (roles.web == roles.consumer || settings.text("queue.url") != "embedded:") return;
+  if (roles.web == roles.consumer || settings.text("queue.url") != kEmbedded) return;
   throw config::BadSetting(
       "--role " + std::string(roles.web ? "web" : "consumer") + " without " +
       (roles.web ? "consumer" : "web") + " needs a queue that nodes share: queue.url = \"embedded:\" (from " +

@@ -6,6 +6,8 @@
 #include "weir/base/id.h"
 #include "weir/base/units.h"
 #include "weir/http/server.h"
+#include "weir/queue/kafka_url.h"
+#include "weir/queue/rabbit_url.h"
 #include "weir/redis/address.h"
 #include "weir/sql/mysql.h"
 #include "weir/sql/mysql_url.h"
@@ -87,6 +89,16 @@ std::string store_fault(const std::string& text) {
   return fault_of([&] { sql::MysqlAddress::parse(text); });
 }
 
+std::string queue_fault(const std::string& text) {
+  if (text == kEmbedded) return "";
+  return fault_of([&] {
+    if (is_amqp(text))
+      queue::RabbitAddress::parse(text);
+    else
+      queue::KafkaAddress::parse(text);
+  });
+}
+
 std::string redis_fault(const std::string& text) {
   return text.empty() ? "" : fault_of([&] { redis::Servers::parse(text); });
 }
@@ -135,9 +147,12 @@ std::vector<Key> site_keys() {
       key("cache.lease", Kind::boolean, "true", "true or false"),
       key("cache.on_remote_error", Kind::text, "bulkhead", "bulkhead, availability or protect",
           one_of({"bulkhead", "availability", "protect"})),
-      key("queue.url", Kind::text, "embedded:", "embedded:", one_of({"embedded:"})),
+      key("queue.url", Kind::text, std::string(kEmbedded),
+          "embedded:, kafka://host[:port][,host[:port]..] or amqp://[user:password@]host[:port][/vhost]",
+          queue_fault),
       key("queue.acks", Kind::text, "1", "0, 1 or all", one_of({"0", "1", "all", "-1"})),
       key("queue.partitions", Kind::integer, "8", "a number from 1 to 1024", between(1, 1024)),
+      key("queue.replication", Kind::integer, "1", "a number from 1 to 15", between(1, 15)),
       key("queue.retention", Kind::duration, "3d", duration, at_least(std::chrono::minutes(1))),
       key("queue.journal", Kind::size, "256MiB", size + ", at least 1MiB",
           size_between(kMinJournal, 1ULL << 40)),
@@ -153,7 +168,7 @@ std::vector<Key> site_keys() {
       key("auth.refresh_ttl", Kind::duration, "7d", duration, at_least(std::chrono::seconds(1))),
   };
   std::ranges::find(keys, "auth.secret", &Key::name)->secrecy = config::Secrecy::whole;
-  for (const char* url : {"store.url", "cache.remote"})
+  for (const char* url : {"store.url", "cache.remote", "queue.url"})
     std::ranges::find(keys, url, &Key::name)->secrecy = config::Secrecy::credentials;
   return keys;
 }

@@ -145,7 +145,8 @@ class Admitting {
   Admission run() {
     sort_out();
     for (auto& [id, lane] : lanes_) load(id, lane);
-    for (std::size_t i = 0; i < messages_.size(); ++i) verdicts_[i] = judge(messages_[i], *lane_of_[i]);
+    for (std::size_t i = 0; i < messages_.size(); ++i)
+      verdicts_[i] = lane_of_[i] == nullptr ? judge_foreign(messages_[i]) : judge(messages_[i], *lane_of_[i]);
     judge_client_ids();
     for (auto& [id, lane] : lanes_) save(id, lane);
     return result();
@@ -159,6 +160,10 @@ class Admitting {
     LaneId last;
     Lane* lane = nullptr;
     for (const Message& message : messages_) {
+      if (message.producer == queue::kNoProducer) {
+        lane_of_.push_back(nullptr);
+        continue;
+      }
       const LaneId id{message.topic, message.producer, message.lane};
       if (lane == nullptr || id != last) lane = &lanes_[id];
       last = id;
@@ -206,6 +211,12 @@ class Admitting {
     part->newest = std::max(part->newest, to_micros(message.appended_at));
     part->changed = true;
     return Verdict::fresh;
+  }
+
+  // Of another client: only its own id tells it from others, and is judged later.
+  Verdict judge_foreign(const Message& message) {
+    const bool known = !message.event_id.empty() && message.appended_at < oldest_ && has_client_id(message);
+    return message.appended_at < oldest_ && !known ? Verdict::too_old : Verdict::fresh;
   }
 
   bool has_client_id(const Message& message) {
@@ -267,7 +278,7 @@ class Admitting {
   const std::span<const Message> messages_;
   std::vector<Verdict> verdicts_;
   std::map<LaneId, Lane> lanes_;
-  std::vector<Lane*> lane_of_;  // by message
+  std::vector<Lane*> lane_of_;  // by message; null for one of another client
 };
 
 struct OldLane {

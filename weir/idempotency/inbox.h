@@ -4,7 +4,8 @@
 // For ids made by servers there is a row for each (consumer, topic, producer, lane) with the exact set of
 // sequences seen, as intervals: late is never taken for repeated, and a parked event stays a gap until it is
 // retried. While events arrive without gaps a row is a few bytes. A row that grows too long is split in two.
-// For ids chosen by clients there is, in addition, a row for each (consumer, topic, key, event_id).
+// For ids chosen by clients there is, in addition, a row for each (consumer, topic, key, event_id). A message of
+// another client (queue::kNoProducer) has only that; without an event_id it counts whenever it is delivered.
 //
 // Forgetting: a producer's and lane's rows go when their newest event is older than the retention plus an
 // hour. An event older than the retention without a row is "too old to vouch for": it may have been counted

@@ -93,6 +93,24 @@ TEST_P(InboxTest, AClientsIdCountsOnceForItsKeyHoweverOftenItIsPublished) {
   EXPECT_EQ(count(kRows), 1);
 }
 
+TEST_P(InboxTest, OfAnotherClientsMessagesOnlyTheirOwnIdsAreRemembered) {
+  const auto foreign = [&](std::string_view event_id) {
+    Message made = message(0, 0, queue::kNoProducer);
+    made.event_id = event_id;
+    return made;
+  };
+  EXPECT_EQ(admit({foreign("a"), foreign(""), foreign("b"), foreign(""), foreign("a")}).fresh,
+            (Indices{0, 1, 2, 3}));
+  EXPECT_EQ(admit({foreign("a"), foreign(""), foreign("c")}).fresh, (Indices{1, 2}));
+  EXPECT_EQ(count(kRows), 0) << "they are of no lane";
+  EXPECT_EQ(count(kClientRows), 3);
+  const std::vector<Message> old{foreign("a"), foreign(""), foreign("d")};
+  clock_.advance(168h + 1s);
+  const auto later = admit(old);
+  EXPECT_EQ(later.too_old, (Indices{1, 2}));
+  EXPECT_EQ(later.duplicates, 1U);
+}
+
 TEST_P(InboxTest, IsExactInAnyOrderWithAnyGaps) {
   const std::uint64_t seed = secure_random64();
   SCOPED_TRACE("seed " + std::to_string(seed));

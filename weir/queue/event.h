@@ -37,6 +37,9 @@ struct Event {
   std::string_view event_id = {};
 };
 
+// The producer of a message that another client has written to a broker: it has no identity but its event_id.
+inline constexpr std::uint64_t kNoProducer = 0;
+
 // An event with its identity: (producer, topic, lane, sequence).
 //
 // A producer is 64 random bits, new at each start of a process. The lane is the key's partition when the
@@ -45,7 +48,7 @@ struct Event {
 // them as a few intervals. An id is never an offset.
 struct Record {
   std::string_view topic, key, payload, event_id;
-  std::uint64_t producer = 0;
+  std::uint64_t producer = kNoProducer;
   std::uint32_t lane = 0;
   std::uint64_t sequence = 0;
   WallTime appended_at{};

@@ -12,6 +12,8 @@ using SteadyClock = std::chrono::steady_clock;
 using Metadata = std::unique_ptr<const rd_kafka_metadata_t, KafkaDeleter<rd_kafka_metadata_destroy>>;
 
 constexpr std::chrono::seconds kKnownWithin{10};
+// For an answer while no broker could be reached lately: long enough for a connection.
+constexpr std::chrono::milliseconds kWhileAway{1'000};
 // Who stops the queue waits for such a look.
 constexpr std::chrono::milliseconds kLook{2'000};
 constexpr std::chrono::milliseconds kLookAgain{20};
@@ -51,10 +53,15 @@ void KafkaAdmin::note(rd_kafka_resp_err_t error) {
   if (error == RD_KAFKA_RESP_ERR_NO_ERROR) reached_ = true;
 }
 
+int KafkaAdmin::patience() const {
+  return to_millis(reached_ ? kKafkaAnswer : kWhileAway);
+}
+
 void KafkaAdmin::look() {
   rd_kafka_poll(client_.get(), 0);  // serves the callback
   const rd_kafka_metadata_t* found = nullptr;
-  const auto error = rd_kafka_metadata(client_.get(), 0, nullptr, &found, to_millis(kLook));
+  const auto error =
+      rd_kafka_metadata(client_.get(), 0, nullptr, &found, std::min(patience(), to_millis(kLook)));
   note(error);
   throw_unless_done("reach Kafka", error);
   rd_kafka_metadata_destroy(found);
@@ -64,7 +71,7 @@ std::optional<std::uint32_t> KafkaAdmin::partitions(const std::string& topic) {
   const KafkaTopic handle(rd_kafka_topic_new(client_.get(), topic.c_str(), nullptr));
   if (!handle) throw Unusable("Kafka's client refuses the topic " + topic);
   const rd_kafka_metadata_t* found = nullptr;
-  const auto error = rd_kafka_metadata(client_.get(), 0, handle.get(), &found, to_millis(kKafkaAnswer));
+  const auto error = rd_kafka_metadata(client_.get(), 0, handle.get(), &found, patience());
   note(error);
   throw_unless_done("ask Kafka about topic " + topic, error);
   const Metadata metadata(found);
@@ -79,7 +86,7 @@ std::optional<std::uint32_t> KafkaAdmin::partitions(const std::string& topic) {
 
 std::vector<std::string> KafkaAdmin::topics() {
   const rd_kafka_metadata_t* found = nullptr;
-  const auto error = rd_kafka_metadata(client_.get(), 1, nullptr, &found, to_millis(kKafkaAnswer));
+  const auto error = rd_kafka_metadata(client_.get(), 1, nullptr, &found, patience());
   note(error);
   throw_unless_done("ask Kafka for its topics", error);
   const Metadata metadata(found);
@@ -100,10 +107,10 @@ KafkaEvent KafkaAdmin::ask(const std::string& what, rd_kafka_admin_op_t operatio
   const std::unique_ptr<rd_kafka_AdminOptions_t, KafkaDeleter<rd_kafka_AdminOptions_destroy>> options(
       rd_kafka_AdminOptions_new(client_.get(), operation));
   std::array<char, 256> why;
-  throw_unless_done(what, rd_kafka_AdminOptions_set_request_timeout(options.get(), to_millis(kKafkaAnswer),
-                                                                    why.data(), why.size()));
+  throw_unless_done(
+      what, rd_kafka_AdminOptions_set_request_timeout(options.get(), patience(), why.data(), why.size()));
   ask(client_.get(), options.get(), events.get());
-  KafkaEvent event(rd_kafka_queue_poll(events.get(), to_millis(2 * kKafkaAnswer)));
+  KafkaEvent event(rd_kafka_queue_poll(events.get(), 2 * patience()));
   const auto error = event ? rd_kafka_event_error(event.get()) : RD_KAFKA_RESP_ERR__TIMED_OUT;
   note(error);
   throw_unless_done(what, error);
@@ -232,7 +239,7 @@ std::vector<std::int64_t> KafkaAdmin::offsets(const std::string& topic, std::uin
   const auto until = SteadyClock::now() + kKafkaAnswer;
   for (;;) {
     const auto list = partition_list(topic, count, edge == Edge::first ? kAskFirst : kAskEnd);
-    auto error = rd_kafka_offsets_for_times(client_.get(), list.get(), to_millis(kKafkaAnswer));
+    auto error = rd_kafka_offsets_for_times(client_.get(), list.get(), patience());
     note(error);
     std::vector<std::int64_t> found(count, 0);
     for (int i = 0; i < list->cnt; ++i) {

@@ -1,7 +1,7 @@
 // KafkaAdmin: what KafkaQueue asks a cluster and has it do, besides writing and reading. A detail.
 //
-// Thread-safe. Each call waits for a broker, for kKafkaAnswer at most where nothing else is said, and throws
-// Unavailable when none answers.
+// Thread-safe. Each call waits for a broker, for kKafkaAnswer at most where nothing else is said (less while none could
+// be reached lately), and throws Unavailable when none answers.
 #pragma once
 
 #include <atomic>
@@ -57,6 +57,7 @@ class KafkaAdmin {
   template <class Ask>
   KafkaEvent ask(const std::string& what, rd_kafka_admin_op_t operation, Ask ask);
   void note(rd_kafka_resp_err_t error);
+  int patience() const;
 
   std::atomic<bool> reached_{true};
   KafkaHandle client_;

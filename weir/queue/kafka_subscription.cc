@@ -292,7 +292,7 @@ Message KafkaSubscription::message_of(rd_kafka_message_t& received) {
   message.key = {static_cast<const char*>(received.key), received.key_len};
   message.payload = {static_cast<const char*>(received.payload), received.len};
   read_headers(received, message);
-  if (message.producer != 0) return message;
+  if (message.producer != kNoProducer) return message;
   message.key = message.key.substr(0, kMaxForeignKeyBytes);
   message.payload = message.payload.substr(0, kMaxForeignPayloadBytes);
   rd_kafka_timestamp_type_t type;
