@@ -90,6 +90,32 @@ TEST(ClusterFaults, AServerThatIsNoClusterIsToldSo) {
   EXPECT_THROW(Client(loop.executor(), quick({{.database = 1}})), std::invalid_argument);
 }
 
+// The seeds' user and password are everybody's, whoever names the node.
+TEST(ClusterFaults, EveryNodeIsGreetedWithThePassword) {
+  const auto guarded = [](const FakeNode::Words& words) -> std::optional<std::string> {
+    if (words.front() != "AUTH") return std::nullopt;
+    return words == FakeNode::Words{"AUTH", "ann", "secret"} ? "+OK\r\n" : "-WRONGPASS no\r\n";
+  };
+  FakeNode second([&](const auto& words) -> std::optional<std::string> {
+    return words.front() == "GET" ? "+second\r\n" : guarded(words);
+  });
+  FakeNode first([&](const auto& words) -> std::optional<std::string> {
+    return words.front() == "GET" ? "-MOVED 15495 " + second.address().endpoint() + "\r\n" : guarded(words);
+  });
+  IoThreads loop(1);
+  auto seed = first.address();
+  seed.user = "ann";
+  seed.password = "secret";
+  auto options = quick({seed, {.port = TestServer::free_port()}}, "guarded");
+  options.refresh_gap = 1h;  // what is learned stays
+  Client client(loop.executor(), options);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(loop.run(client.execute(Command("GET", "a"))).text(), "second");
+  EXPECT_EQ(second.asked("AUTH"), 1);
+  EXPECT_EQ(second.asked("GET"), 3);
+  EXPECT_EQ(first.asked("GET"), 1);
+  EXPECT_GE(first.asked("AUTH"), 1);
+}
+
 TEST(ClusterFaults, RedirectionsInACircleAreLeft) {
   std::string to;
   FakeNode node([&](const auto& words) -> std::optional<std::string> {
