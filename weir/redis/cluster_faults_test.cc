@@ -234,6 +234,33 @@ TEST(ClusterFaults, ANodeThatStandsStillIsTheFaultOfItsOwnKeys) {
   EXPECT_FALSE(loop.run(client.pipeline(std::move(alone))).front().is_error());
 }
 
+TEST(ClusterFaults, ContextEndsAfterTheClient) {
+  FakeNode node([](const auto& words) -> std::optional<std::string> {
+    return words.front() == "CLUSTER" ? std::nullopt : std::optional<std::string>("+OK\r\n");
+  });
+  asio::io_context io;
+  auto client =
+      std::make_unique<Client>(io.get_executor(), quick({node.address(), {.port = TestServer::free_port()}}));
+  auto done = asio::co_spawn(io, client->execute(Command("GET", "a")), asio::use_future);
+  while (done.wait_for(0s) != std::future_status::ready) io.run_one_for(1s);
+  client.reset();
+  io.restart();
+  io.run();  // returns: nothing of the client keeps it busy
+  EXPECT_EQ(done.get().text(), "OK");
+}
+
+TEST(ClusterFaults, ContextEndsDuringTheFirstLook) {
+  FakePeer silent([](FakePeer::Socket& socket, int) { FakePeer::wait_for_end(socket); });
+  asio::io_context io;
+  auto client = std::make_unique<Client>(io.get_executor(), quick({silent.address()}));
+  auto lost = asio::co_spawn(io, client->execute(Command("GET", "a"), 1h), asio::use_future);
+  io.run_for(20ms);
+  client.reset();
+  io.restart();
+  io.run();
+  EXPECT_THROW(lost.get(), NotDone);
+}
+
 TEST(ClusterFaults, WhoWaitsForAnotherTryCanBeCancelledAndStopped) {
   FakeNode node([&](const auto& words) -> std::optional<std::string> {
     return words.front() == "CLUSTER" ? std::nullopt : std::optional<std::string>("-TRYAGAIN later\r\n");
