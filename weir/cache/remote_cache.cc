@@ -49,10 +49,6 @@ const Script& put_script() {
   static const Script script("put", scripts::kPut);
   return script;
 }
-const Script& remove_but_own_script() {
-  static const Script script("removeButOwn", scripts::kRemoveButOwn, Script::Repeat::harmless);
-  return script;
-}
 const Script& release_script() {
   static const Script script("release", scripts::kRelease, Script::Repeat::harmless);
   return script;
@@ -456,29 +452,6 @@ auto RemoteCache::put(std::string key, std::string value, std::optional<Millis> 
 
 auto RemoteCache::put_absent(std::string key, std::optional<Millis> ttl) -> Awaitable<void> {
   co_await put_encoded(std::move(key), encoded(std::nullopt), ttl_text(true, ttl));
-}
-
-auto RemoteCache::remove_many(std::vector<std::string> keys) -> Awaitable<void> {
-  if (keys.empty()) co_return;
-  // A key and its lease go in one command, which is one step; different keys needn't.
-  std::vector<Command> commands;
-  std::optional<std::string> unusable;
-  for (const auto& key : keys) {
-    if (auto why = fault_of(key)) {
-      unusable = std::move(why);  // the others are removed all the same
-    } else {
-      commands.push_back(Command("UNLINK", value_name(key), lease_name(key)).idempotent());
-    }
-  }
-  const auto replies = co_await client_.pipeline(std::move(commands), options_.timeout);
-  for (const auto& reply : replies) reply.throw_if_error("UNLINK");
-  if (unusable) throw std::invalid_argument(*unusable);
-}
-
-auto RemoteCache::remove(std::string key, Lease own) -> Awaitable<bool> {
-  const auto reply = co_await client_.eval(remove_but_own_script(), {value_name(key), lease_name(key)},
-                                           {std::move(own.token)}, options_.timeout);
-  co_return reply.integer() == 1;
 }
 
 }  // namespace weir::cache

@@ -12,7 +12,8 @@
 // nothing of the old one's values. The braces put both into one slot of a cluster; there, what is asked about many keys
 // goes to their nodes side by side, and a node that doesn't answer is the fault of its own keys: Away, or, for `fill_many`
 // and `remove_many`, thrown after the others were done. While a slot moves from node to node, a key of which nothing is
-// known can't be asked for (Redis answers TRYAGAIN for its two names): it fails as if the node were away.
+// known can't be asked for (Redis answers TRYAGAIN for its two names): it fails as if the node were away. What removes
+// gets through, after its time-out.
 //
 //     RemoteCache remote(client, {.name = "article"});
 //     auto answer = co_await remote.get_or_wait(key, 200ms);
@@ -113,6 +114,7 @@ class RemoteCache final : public RemoteLevel {
                                     std::string_view key) const;
   Awaitable<std::vector<Look>> look_at(std::vector<std::string> names);
   Awaitable<std::vector<Look>> look_in_groups(std::vector<std::string> names);
+  Awaitable<void> remove_apart(std::vector<std::string> keys);  // while their slot moves
   Awaitable<std::vector<Answer>> ask(std::vector<std::string> keys);
   std::string encoded(std::optional<std::string> value) const;
   std::string ttl_text(bool absent, std::optional<Millis> asked) const;

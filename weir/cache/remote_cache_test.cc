@@ -401,6 +401,32 @@ TEST_F(RemoteCacheTest, FullServerKeepsNothingOld) {
   redis(Command("CONFIG", "SET", "maxmemory", 0));
 }
 
+// What a write has committed mustn't be served old because a slot is on its way just then.
+TEST(RemoteCacheOnACluster, ARemoveGetsThroughWhileItsSlotMoves) {
+  redis::TestCluster cluster;
+  IoThreads loop(1);
+  redis::Client client(loop.executor(), {.seeds = cluster.seeds()});
+  RemoteCache cache(client, {.name = "moving", .timeout = 200ms});
+  const int slot = static_cast<int>(client.group_of(cache.value_name("a")));
+  const auto from = cluster.owner_of(slot), to = (from + 1) % 3;
+  for (const bool own : {false, true}) {
+    loop.run(cache.put("a", "old"));
+    const Lease reader = *loop.run(cache.lease("a"));
+    int keys_moved = -1;
+    cluster.move_slot(slot, cluster.owner_of(slot), own ? from : to, [&] {
+      if (++keys_moved != 1) return;  // the value is here, and the lease there; or the other way round
+      if (own)
+        EXPECT_FALSE(loop.run(cache.remove("a", Lease{"guessed"})));
+      else
+        loop.run(cache.remove("a"));
+    });
+    EXPECT_EQ(keys_moved, 2);
+    EXPECT_FALSE(loop.run(cache.get("a")));
+    EXPECT_FALSE(loop.run(cache.fill("a", reader, "old")));
+    EXPECT_TRUE(loop.run(cache.fill("a", std::get<Lease>(loop.run(cache.get_or_lease("a"))), "new")));
+  }
+}
+
 TEST(RemoteCacheOnACluster, ANodeThatStandsStillIsTheFaultOfItsOwnKeys) {
   redis::TestCluster cluster;
   IoThreads loop(1);

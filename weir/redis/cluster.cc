@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/deferred.hpp>
 #include <boost/asio/error.hpp>
+#include <boost/asio/experimental/parallel_group.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -27,7 +30,7 @@ constexpr Millis kRetryFirst{4};
 constexpr Millis kRetryLast{50};
 constexpr Millis kLeastWait{1};
 // With less time than this left another try would only hide what the last one has told.
-constexpr Millis kLeastTry{5};
+constexpr Millis kLeastTry{10};
 
 telemetry::Counter redirects(const std::string& client, const char* kind) {
   return telemetry::counter("weir_redis_cluster_redirects_total",
@@ -120,6 +123,7 @@ struct Cluster::Piece {
   Backoff backoff{kRetryFirst, kRetryLast};
   std::unique_ptr<Parking> parking;
 
+  bool goes = false;  // now
   bool done = false;
   Reply::Array replies;        // what has been answered last
   std::exception_ptr failure;  // or why nothing was
@@ -127,45 +131,44 @@ struct Cluster::Piece {
 
 // What goes to one node in one call.
 struct Cluster::Group {
-  Group(NodePtr to, const Time& time) : node(std::move(to)), call(std::make_shared<Call>()) {
+  CallPtr assemble(const Time& time) {
+    auto call = std::make_shared<Call>();
+    call->name = pieces.size() == 1 ? pieces.front()->name() : "PIPELINE";
     call->replies = 0;
     call->several = true;
     call->idempotent = true;
     call->begun = time.begun;
     call->deadline = time.deadline;
+    bool teaches = false;
+    for (const Piece* piece : pieces) add(*piece, *call, teaches);
+    return call;
   }
-  void add(Piece& piece) {
-    const std::size_t before = call->replies;
-    if (piece.asking) append(asking());
-    for (const auto& command : piece.commands) append(command);
-    call->name = pieces.empty() ? piece.name() : "PIPELINE";
+
+  NodePtr node;
+  std::vector<Piece*> pieces;
+  std::vector<std::size_t> sizes;  // how many commands each piece has in the call
+
+ private:
+  void add(const Piece& piece, Call& call, bool& teaches) {
+    static const Command asking = Handshake::command("ASKING", {}).idempotent();
+    const std::size_t before = call.replies;
+    if (piece.asking) append(asking, call);
+    for (const auto& command : piece.commands) append(command, call);
     if (piece.script) {
       // The first teaches it, the others follow on the same connection.
       const bool first = piece.teach && !std::exchange(teaches, true);
       append(first ? script_command("EVAL", piece.script->source(), *piece.script, piece.run)
-                   : script_command("EVALSHA", piece.script->sha1(), *piece.script, piece.run));
+                   : script_command("EVALSHA", piece.script->sha1(), *piece.script, piece.run),
+             call);
     }
-    call->sends = std::max(call->sends, piece.sends);
-    pieces.push_back(&piece);
-    sizes.push_back(call->replies - before);
+    call.sends = std::max(call.sends, piece.sends);
+    sizes.push_back(call.replies - before);
   }
-
-  NodePtr node;
-  CallPtr call;
-  std::vector<Piece*> pieces;
-  std::vector<std::size_t> sizes;  // how many commands each piece has in it
-
- private:
-  static const Command& asking() {
-    static const Command command = Handshake::command("ASKING", {}).idempotent();
-    return command;
+  static void append(const Command& command, Call& call) {
+    call.bytes += command.bytes();
+    ++call.replies;
+    call.idempotent = call.idempotent && command.is_idempotent();
   }
-  void append(const Command& command) {
-    call->bytes += command.bytes();
-    ++call->replies;
-    call->idempotent = call->idempotent && command.is_idempotent();
-  }
-  bool teaches = false;
 };
 
 Cluster::Cluster(const asio::any_io_executor& executor, Options options)
@@ -176,61 +179,80 @@ Cluster::Cluster(const asio::any_io_executor& executor, Options options)
       try_again_(redirects(options_.name, "try_again")),
       cluster_down_(redirects(options_.name, "cluster_down")) {}
 
-// Sends what can be sent, to all nodes side by side, until each piece has its end.
-asio::awaitable<void> Cluster::settle(Pieces& pieces, Time time) {
+// Until each piece has its end. What goes different ways goes them side by side: a node that is slow holds up nobody
+// else's next step.
+asio::awaitable<void> Cluster::settle(Way pieces, Time time) {
   std::optional<asio::steady_timer> timer;
   for (;;) {
+    const auto is_done = [](const Piece* piece) { return piece->done; };
+    std::erase_if(pieces, is_done);
     auto groups = gather(pieces, time);
-    if (groups.size() == 1) {
+    std::erase_if(pieces, is_done);
+    if (pieces.empty()) co_return;
+    if (groups.empty()) {
+      const auto next = std::ranges::min(pieces, {}, &Piece::not_before)->not_before;
+      if (!timer) timer.emplace(co_await asio::this_coro::executor);
+      timer->expires_at(next);
+      co_await timer->async_wait(asio::use_awaitable);
+    } else if (groups[0].pieces.size() < pieces.size()) {
+      co_return co_await settle_apart(std::move(groups), std::move(pieces), time);
+    } else {
+      const auto call = groups[0].assemble(time);
       Outcome outcome;
       try {
-        outcome.reply = co_await groups[0].node->core()->run(groups[0].call);
+        outcome.reply = co_await groups[0].node->core()->run(call);
       } catch (...) {
         outcome.error = std::current_exception();
       }
+      for (Piece* piece : pieces) piece->sends = std::max(piece->sends, call->sends);
       sort_out(groups[0], std::move(outcome), time);
-      continue;
     }
-    if (!groups.empty()) {
-      std::vector<Errand> errands;
-      for (const auto& group : groups) errands.push_back({group.node->core(), group.call});
-      auto outcomes = co_await run_together(std::move(errands));
-      for (std::size_t i = 0; i < groups.size(); ++i) sort_out(groups[i], std::move(outcomes[i]), time);
-      continue;
-    }
-    SteadyTime next = SteadyTime::max();
-    for (const auto& piece : pieces)
-      if (!piece.done) next = std::min(next, piece.not_before);
-    if (next == SteadyTime::max()) co_return;
-    if (!timer) timer.emplace(co_await asio::this_coro::executor);
-    timer->expires_at(next);
-    co_await timer->async_wait(asio::use_awaitable);
   }
 }
 
-auto Cluster::gather(Pieces& pieces, const Time& time) -> std::vector<Group> {
+asio::awaitable<void> Cluster::settle_apart(std::vector<Group> groups, Way pieces, Time time) {
+  const auto executor = co_await asio::this_coro::executor;
+  const auto start = [&](Way way) {
+    return asio::co_spawn(executor, settle(std::move(way), time), asio::deferred);
+  };
+  std::vector<decltype(start({}))> ways;
+  for (auto& group : groups) ways.push_back(start(std::move(group.pieces)));
+  std::erase_if(pieces, [](const Piece* piece) { return piece->goes; });
+  if (!pieces.empty()) ways.push_back(start(std::move(pieces)));  // those that wait
+  const auto [order, errors] = co_await asio::experimental::make_parallel_group(std::move(ways))
+                                   .async_wait(asio::experimental::wait_for_all(), asio::use_awaitable);
+  for (const auto& error : errors)
+    if (error) std::rethrow_exception(error);  // cancelled
+}
+
+// What can go now, by node.
+auto Cluster::gather(const Way& pieces, const Time& time) -> std::vector<Group> {
   std::vector<Group> groups;
   const auto now = Clock::system().steady_now();
-  for (auto& piece : pieces) {
-    if (piece.done || piece.not_before > now) continue;
-    piece.parking.reset();
-    const NodePtr node = node_for(piece);
+  NodePtr any;  // the same for all that have no key
+  for (Piece* piece : pieces) {
+    piece->goes = piece->not_before <= now;
+    if (!piece->goes) continue;
+    piece->parking.reset();
+    if (!piece->slot && !any) any = map_->any_node();
+    const NodePtr node = piece->slot ? node_for(*piece) : any;
     if (!node) {
-      piece.failure = nobody_for(piece);
+      piece->goes = false;
+      piece->failure = nobody_for(*piece);
       map_->refresh_soon();
-      may_wait(piece) ? later(piece, time) : piece.end(piece.failure);
+      may_wait(*piece) ? later(*piece, time) : piece->end(piece->failure);
       continue;
     }
-    auto at = std::ranges::find_if(groups, [&](const Group& one) { return one.node == node; });
-    if (at == groups.end()) at = groups.emplace(at, node, time);
-    at->add(piece);
+    auto at = std::ranges::find(groups, node, &Group::node);
+    if (at == groups.end()) at = groups.insert(at, Group());
+    at->node = node;
+    at->pieces.push_back(piece);
   }
   return groups;
 }
 
 NodePtr Cluster::node_for(const Piece& piece) {
-  if (piece.node) return piece.node;
-  return piece.slot ? map_->node_of(*piece.slot) : map_->any_node();
+  return piece.node ? piece.node : map_->node_of(*piece.slot);
 }
 
 std::exception_ptr Cluster::nobody_for(const Piece& piece) const {
@@ -248,7 +270,6 @@ bool Cluster::may_wait(const Piece& piece) const {
 }
 
 void Cluster::sort_out(Group& group, Outcome outcome, const Time& time) {
-  for (Piece* piece : group.pieces) piece->sends = std::max(piece->sends, group.call->sends);
   if (outcome.error) {
     for (Piece* piece : group.pieces) failed(*piece, group.node, outcome.error, time);
     return;
@@ -330,21 +351,26 @@ void Cluster::failed(Piece& piece, const NodePtr& by, std::exception_ptr error, 
 
 // Once more after a while, as long as the deadline allows; else what it has now is its end.
 void Cluster::later(Piece& piece, const Time& time) {
-  const auto now = Clock::system().steady_now();
-  const auto left = time.deadline - now;
+  const auto next = Clock::system().steady_now() + std::max(piece.backoff.next(), kLeastWait);
   const std::size_t bytes = piece.bytes();
   const bool crowded =
       parked_ >= options_.max_waiting || (parked_ > 0 && parked_bytes_ + bytes > options_.max_waiting_bytes);
-  if (left < kLeastWait + kLeastTry || crowded || map_->stopped()) {
+  if (next + kLeastTry > time.deadline || crowded || map_->stopped()) {
     piece.failure ? piece.end(piece.failure) : piece.end(std::move(piece.replies));
     return;
   }
-  const auto wait = std::max(piece.backoff.next(), kLeastWait);
-  piece.not_before = std::min<SteadyTime>(now + wait, time.deadline - kLeastTry);
+  piece.not_before = next;
   piece.node = nullptr;
   piece.asking = piece.teach = false;
   piece.redirects = 0;
   piece.parking = std::make_unique<Parking>(shared_from_this(), bytes);
+}
+
+auto Cluster::all_of(Pieces& pieces) -> Way {
+  Way all;
+  all.reserve(pieces.size());
+  for (auto& piece : pieces) all.push_back(&piece);
+  return all;
 }
 
 auto Cluster::time_for(Patience timeout) const -> Time {
@@ -369,7 +395,7 @@ asio::awaitable<Reply> Cluster::execute(Command command, Patience timeout) {
   const auto slot = slot_of_command(command);
   Pieces pieces;
   pieces.emplace_back(std::vector<Command>{std::move(command)}, slot);
-  co_await settle(pieces, time_for(timeout));
+  co_await settle(all_of(pieces), time_for(timeout));
   Reply reply = std::move(replies_of(std::move(pieces)).front());
   reply.throw_if_error(name);
   co_return reply;
@@ -384,7 +410,7 @@ asio::awaitable<Reply::Array> Cluster::pipeline(std::vector<Command> commands, P
     const auto slot = slot_of_command(command);
     pieces.emplace_back(std::vector<Command>{std::move(command)}, slot);
   }
-  co_await settle(pieces, time_for(timeout));
+  co_await settle(all_of(pieces), time_for(timeout));
   co_return replies_of(std::move(pieces));
 }
 
@@ -401,7 +427,7 @@ asio::awaitable<Reply::Array> Cluster::transaction(std::vector<Command> commands
   commands = as_transaction(std::move(commands));
   Pieces pieces;
   pieces.emplace_back(commands, slot);
-  co_await settle(pieces, time_for(timeout));
+  co_await settle(all_of(pieces), time_for(timeout));
   if (pieces.front().failure) std::rethrow_exception(pieces.front().failure);
   co_return unpack_transaction(commands, std::move(pieces.front().replies));
 }
@@ -423,7 +449,7 @@ asio::awaitable<Reply::Array> Cluster::eval_many(Script script, std::vector<Scri
   Pieces pieces;
   pieces.reserve(calls.size());
   for (auto& call : calls) pieces.emplace_back(shared, std::move(call));
-  co_await settle(pieces, time_for(timeout));
+  co_await settle(all_of(pieces), time_for(timeout));
   co_return replies_of(std::move(pieces));
 }
 

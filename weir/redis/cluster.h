@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <boost/asio/any_io_executor.hpp>
+#include <exception>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -11,7 +12,6 @@
 
 #include "weir/redis/cluster_map.h"
 #include "weir/redis/route.h"
-#include "weir/redis/together.h"
 
 namespace weir::redis {
 
@@ -39,16 +39,23 @@ class Cluster final : public Route, public std::enable_shared_from_this<Cluster>
  private:
   struct Piece;
   using Pieces = std::vector<Piece>;
+  using Way = std::vector<Piece*>;  // some of them, which stay where they are
   struct Group;
   // Of a whole call, whatever is tried in it.
   struct Time {
     SteadyTime begun, deadline;
   };
   class Parking;
+  struct Outcome {
+    std::exception_ptr error;
+    Reply reply;
+  };
 
+  static Way all_of(Pieces& pieces);
   Time time_for(Patience timeout) const;
-  Awaitable<void> settle(Pieces& pieces, Time time);
-  std::vector<Group> gather(Pieces& pieces, const Time& time);
+  Awaitable<void> settle(Way pieces, Time time);
+  Awaitable<void> settle_apart(std::vector<Group> groups, Way pieces, Time time);
+  std::vector<Group> gather(const Way& pieces, const Time& time);
   NodePtr node_for(const Piece& piece);
   void sort_out(Group& group, Outcome outcome, const Time& time);
   void answered(Piece& piece, const NodePtr& by, Reply::Array replies, const Time& time);

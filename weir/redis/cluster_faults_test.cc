@@ -90,6 +90,32 @@ TEST(ClusterFaults, AServerThatIsNoClusterIsToldSo) {
   EXPECT_THROW(Client(loop.executor(), quick({{.database = 1}})), std::invalid_argument);
 }
 
+// The seeds' user and password are everybody's, whoever names the node.
+TEST(ClusterFaults, EveryNodeIsGreetedWithThePassword) {
+  const auto guarded = [](const FakeNode::Words& words) -> std::optional<std::string> {
+    if (words.front() != "AUTH") return std::nullopt;
+    return words == FakeNode::Words{"AUTH", "ann", "secret"} ? "+OK\r\n" : "-WRONGPASS no\r\n";
+  };
+  FakeNode second([&](const auto& words) -> std::optional<std::string> {
+    return words.front() == "GET" ? "+second\r\n" : guarded(words);
+  });
+  FakeNode first([&](const auto& words) -> std::optional<std::string> {
+    return words.front() == "GET" ? "-MOVED 15495 " + second.address().endpoint() + "\r\n" : guarded(words);
+  });
+  IoThreads loop(1);
+  auto seed = first.address();
+  seed.user = "ann";
+  seed.password = "secret";
+  auto options = quick({seed, {.port = TestServer::free_port()}}, "guarded");
+  options.refresh_gap = 1h;  // what is learned stays
+  Client client(loop.executor(), options);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(loop.run(client.execute(Command("GET", "a"))).text(), "second");
+  EXPECT_EQ(second.asked("AUTH"), 1);
+  EXPECT_EQ(second.asked("GET"), 3);
+  EXPECT_EQ(first.asked("GET"), 1);
+  EXPECT_GE(first.asked("AUTH"), 1);
+}
+
 TEST(ClusterFaults, RedirectionsInACircleAreLeft) {
   std::string to;
   FakeNode node([&](const auto& words) -> std::optional<std::string> {
@@ -206,6 +232,33 @@ TEST(ClusterFaults, ANodeThatStandsStillIsTheFaultOfItsOwnKeys) {
   EXPECT_THROW(loop.run(client.pipeline(alone, 50ms)), TimedOut);
   cluster.node(1).resume();
   EXPECT_FALSE(loop.run(client.pipeline(std::move(alone))).front().is_error());
+}
+
+TEST(ClusterFaults, ContextEndsAfterTheClient) {
+  FakeNode node([](const auto& words) -> std::optional<std::string> {
+    return words.front() == "CLUSTER" ? std::nullopt : std::optional<std::string>("+OK\r\n");
+  });
+  asio::io_context io;
+  auto client =
+      std::make_unique<Client>(io.get_executor(), quick({node.address(), {.port = TestServer::free_port()}}));
+  auto done = asio::co_spawn(io, client->execute(Command("GET", "a")), asio::use_future);
+  while (done.wait_for(0s) != std::future_status::ready) io.run_one_for(1s);
+  client.reset();
+  io.restart();
+  io.run();  // returns: nothing of the client keeps it busy
+  EXPECT_EQ(done.get().text(), "OK");
+}
+
+TEST(ClusterFaults, ContextEndsDuringTheFirstLook) {
+  FakePeer silent([](FakePeer::Socket& socket, int) { FakePeer::wait_for_end(socket); });
+  asio::io_context io;
+  auto client = std::make_unique<Client>(io.get_executor(), quick({silent.address()}));
+  auto lost = asio::co_spawn(io, client->execute(Command("GET", "a"), 1h), asio::use_future);
+  io.run_for(20ms);
+  client.reset();
+  io.restart();
+  io.run();
+  EXPECT_THROW(lost.get(), NotDone);
 }
 
 TEST(ClusterFaults, WhoWaitsForAnotherTryCanBeCancelledAndStopped) {

@@ -22,6 +22,8 @@ namespace {
 // How many nodes one look asks at most, and how long each may take.
 constexpr std::size_t kMaxAsked = 8;
 constexpr std::chrono::milliseconds kLookTimeout{500};
+// How often it is seen whether a node is away, which is a reason for a look.
+constexpr std::chrono::milliseconds kPatrol{1000};
 
 telemetry::Counter looks(const std::string& client, const char* outcome) {
   return telemetry::counter("weir_redis_cluster_looks_total", "Looks at who has which slots of the cluster",
@@ -144,10 +146,11 @@ asio::awaitable<void> ClusterMap::keep(std::shared_ptr<ClusterMap> self) {
     const auto jitter = Options::Millis(thread_random().below(static_cast<std::uint64_t>(gap.count()) + 1));
     co_await self->pause(gap + jitter + (good ? Options::Millis(0) : backoff.next()));
     if (!good) continue;
-    while (!self->wanted_ && !self->stopped_) {
-      self->timer_.expires_at(asio::steady_timer::time_point::max());
-      co_await self->timer_.async_wait(asio::as_tuple(asio::use_awaitable));
-    }
+    // Nobody may ask for a node that is away; it is replaced all the same.
+    do {
+      self->timer_.expires_after(kPatrol);
+      if (!self->wanted_) co_await self->timer_.async_wait(asio::as_tuple(asio::use_awaitable));
+    } while (!self->wanted_ && !self->stopped_ && self->connected());
   }
 }
 

@@ -1,6 +1,7 @@
 // ClusterMap: what a Cluster knows of its nodes: who has which slots, and a connection to each that was needed.
 //
-// The map is asked of any node (CLUSTER SLOTS) at the start and whenever somebody has found it wrong: one look at a time,
+// The map is asked of any node (CLUSTER SLOTS) at the start, whenever somebody has found it wrong, and each second or so
+// while a node that was needed is away: one look at a time,
 // and looks start `refresh_gap` and a jitter apart at least. In between, what MOVED says is remembered. A connection is
 // made when it is first needed, and dropped when its node has left the map and the last call on it has ended.
 //

@@ -203,6 +203,11 @@ struct Crowd {
 TEST(ClusterConcurrency, APrimaryThatDiesIsReplaced) {
   TestCluster cluster;
   Crowd patient(cluster, "patient", false), hasty(cluster, "hasty", true);
+  Client idle(patient.loop.executor(), {.seeds = cluster.seeds(), .name = "idle", .timeout = 5s});
+  std::vector<Command> once;
+  for (int i = 0; i < 20; ++i) once.push_back(Command("EXISTS", i));
+  patient.loop.run(idle.pipeline(std::move(once)));
+  EXPECT_TRUE(idle.connected());
   ASSERT_TRUE(soon([&] { return patient.done_in_the_middle > 50 && hasty.done_in_the_middle > 50; }));
   EXPECT_EQ(patient.failed + hasty.failed, 0);
   cluster.node(1).kill();
@@ -225,6 +230,7 @@ TEST(ClusterConcurrency, APrimaryThatDiesIsReplaced) {
     EXPECT_LT(one, WEIR_SANITIZED ? 15 : 6);  // a node's time-out, an election, and the next look
   }
   EXPECT_GT(hasty.failed, 0);
+  EXPECT_TRUE(soon([&] { return idle.connected(); }));  // with the replica, although nobody has asked for it
   cluster.node(1).start();
   EXPECT_TRUE(soon([&] { return patient.client.connected() && hasty.client.connected(); }));
   patient.end();

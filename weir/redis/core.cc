@@ -65,7 +65,7 @@ asio::awaitable<Reply> Core::run(CallPtr call) {
             if (alive && waiting && type != asio::cancellation_type::none) alive->cancel(waiting);
           });
         }
-        core->begin(begun);
+        core->enqueue(begun);
       },
       asio::use_awaitable, shared_from_this(), std::move(call));
 }
@@ -83,7 +83,7 @@ std::size_t Core::waiting() const {
   return queued_.size() + sent_.size();
 }
 
-void Core::begin(const CallPtr& call) {
+void Core::enqueue(const CallPtr& call) {
   AllFinished finished;
   bool flush_now = false;
   bool arm_now = false;

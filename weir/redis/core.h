@@ -63,10 +63,6 @@ class Core : public std::enable_shared_from_this<Core> {
 
   // The call's end, whichever it is, resumes the awaiting coroutine.
   boost::asio::awaitable<Reply> run(CallPtr call);
-  // The same in two steps, for who waits for several at once: its handler is called on its executor, once, however it
-  // ends. `cancel` ends the wait now; harmless afterwards.
-  void begin(const CallPtr& call);
-  void cancel(const CallPtr& call);
 
   bool connected() const;
   bool down() const;  // the last attempt to connect has failed
@@ -86,7 +82,9 @@ class Core : public std::enable_shared_from_this<Core> {
   struct Batch;
 
   // The queue: any thread.
-  std::exception_ptr refusal(const Call& call) const;                                               // locked
+  void enqueue(const CallPtr& call);
+  std::exception_ptr refusal(const Call& call) const;  // locked
+  void cancel(const CallPtr& call);
   void finish(Call& call, Ending ending, std::exception_ptr error, Reply reply, AllFinished& out);  // locked
   void drop(Call& call);                                                                            // locked
   void fail_all(Calls& calls, const std::string& why, AllFinished& out);                            // locked
