@@ -6,7 +6,6 @@
 #include "site/app/site_settings.h"
 #include "site/interaction/interaction.h"
 #include "weir/queue/embedded_queue.h"
-#include "weir/queue/kafka_queue.h"
 #include "weir/queue/rabbit_queue.h"
 
 namespace weir::site {
@@ -39,16 +38,6 @@ std::unique_ptr<queue::Queue> open_embedded(const config::Settings& settings) {
   return std::make_unique<queue::EmbeddedQueue>(std::move(options));
 }
 
-std::unique_ptr<queue::Queue> open_kafka(const config::Settings& settings) {
-  queue::KafkaQueue::Options options;
-  options.url = settings.text("queue.url");
-  options.partitions = partitions(settings);
-  options.replication = replication(settings);
-  options.acks = acks(settings);
-  options.retention = retention(settings);
-  return std::make_unique<queue::KafkaQueue>(std::move(options));
-}
-
 std::unique_ptr<queue::Queue> open_rabbitmq(const config::Settings& settings) {
   queue::RabbitQueue::Options options;
   options.url = settings.text("queue.url");
@@ -59,9 +48,7 @@ std::unique_ptr<queue::Queue> open_rabbitmq(const config::Settings& settings) {
 }
 
 std::unique_ptr<queue::Queue> open_queue(const config::Settings& settings) {
-  const std::string url = settings.text("queue.url");
-  if (url == kEmbedded) return open_embedded(settings);
-  return is_amqp(url) ? open_rabbitmq(settings) : open_kafka(settings);
+  return settings.text("queue.url") == kEmbedded ? open_embedded(settings) : open_rabbitmq(settings);
 }
 
 // A broker keeps an event for the groups that it knows, so they are known before the first one is sent.

@@ -6,7 +6,6 @@
 #include "weir/base/id.h"
 #include "weir/base/units.h"
 #include "weir/http/server.h"
-#include "weir/queue/kafka_url.h"
 #include "weir/queue/rabbit_url.h"
 #include "weir/redis/address.h"
 #include "weir/sql/mysql.h"
@@ -90,13 +89,7 @@ std::string store_fault(const std::string& text) {
 }
 
 std::string queue_fault(const std::string& text) {
-  if (text == kEmbedded) return "";
-  return fault_of([&] {
-    if (is_amqp(text))
-      queue::RabbitAddress::parse(text);
-    else
-      queue::KafkaAddress::parse(text);
-  });
+  return text == kEmbedded ? "" : fault_of([&] { queue::RabbitAddress::parse(text); });
 }
 
 std::string redis_fault(const std::string& text) {
@@ -148,8 +141,7 @@ std::vector<Key> site_keys() {
       key("cache.on_remote_error", Kind::text, "bulkhead", "bulkhead, availability or protect",
           one_of({"bulkhead", "availability", "protect"})),
       key("queue.url", Kind::text, std::string(kEmbedded),
-          "embedded:, kafka://host[:port][,host[:port]..] or amqp://[user:password@]host[:port][/vhost]",
-          queue_fault),
+          "embedded: or amqp://[user:password@]host[:port][/vhost]", queue_fault),
       key("queue.acks", Kind::text, "1", "0, 1 or all", one_of({"0", "1", "all", "-1"})),
       key("queue.partitions", Kind::integer, "8", "a number from 1 to 1024", between(1, 1024)),
       key("queue.replication", Kind::integer, "1", "a number from 1 to 15", between(1, 15)),

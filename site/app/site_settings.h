@@ -15,10 +15,6 @@ std::vector<config::Key> site_keys();
 
 // The queue.url of the queue that is this node's own.
 inline constexpr std::string_view kEmbedded = "embedded:";
-// Whether it names a RabbitMQ.
-inline bool is_amqp(std::string_view queue_url) {
-  return queue_url.starts_with("amqp");
-}
 
 // Checks that one key's fault can't see, because they concern two keys. Throws config::BadSetting.
 void check_together(const config::Settings& settings);
