@@ -125,6 +125,7 @@ TEST_P(CounterTest, ABatchCountsOnceHoweverOftenItIsDelivered) {
   for (std::size_t i = 0; i < batch.size(); ++i) {
     batch[i].topic = "read_events";
     batch[i].key = i % 4 == 0 ? "article:1" : "article:2";
+    batch[i].producer = 7;
     batch[i].sequence = i + 1;
     batch[i].appended_at = Clock::system().now();
   }
@@ -140,6 +141,7 @@ TEST_P(CounterTest, ABadKeyFailsTheBatchWithoutATrace) {
   batch[0].key = "article:1";
   batch[1].key = "nonsense";
   for (std::size_t i = 0; i < 2; ++i) {
+    batch[i].producer = 7;
     batch[i].sequence = i + 1;
     batch[i].appended_at = Clock::system().now();
   }
