@@ -20,6 +20,8 @@ class RabbitMq:
     def __init__(self, services):
         self.services = services
         self.url = services.up("rabbitmq")["WEIR_QUEUE_URL_AMQP"]
+        self.data = str(services.parent / "node")
+        os.mkdir(self.data)
 
     def signal(self, number):
         for pid in self.services.pids("rabbitmq"):
@@ -37,8 +39,8 @@ def rabbitmq():
 
 @pytest.fixture
 def server(rabbitmq):
-    """A node with a store of its own; the broker is shared, so each test counts things that no other has."""
-    with Server(env={"WEIR_QUEUE_URL": rabbitmq.url}) as running:
+    """The same node each time, with its store: what the broker still has of an earlier test is known to its inbox."""
+    with Server(env={"WEIR_QUEUE_URL": rabbitmq.url}, data=rabbitmq.data) as running:
         yield running
 
 

@@ -242,9 +242,12 @@ TEST_P(QueueContract, ManyAndLargeRecordsGoInOnePublishAndSeveralTopicsToo) {
   std::vector<std::string> keys;
   for (int i = 0; i < 97; ++i) keys.push_back("key" + std::to_string(i));
   std::vector<Record> all;
-  for (std::uint64_t i = 1; i <= 10'000; ++i)
-    all.push_back({i % 2 == 0 ? topic_ : other, keys[i % keys.size()], i % 200 == 0 ? largest : "small", "",
-                   9, 0, i, from_micros(static_cast<std::int64_t>(i))});
+  for (std::uint64_t i = 1; i <= 10'000; ++i) {
+    const std::string_view topic = i % 2 == 0 ? std::string_view(topic_) : std::string_view(other);
+    const std::string_view payload = i % 200 == 0 ? std::string_view(largest) : "small";
+    all.push_back(
+        {topic, keys[i % keys.size()], payload, "", 9, 0, i, from_micros(static_cast<std::int64_t>(i))});
+  }
   queue->publish(all);
   for (const std::string& topic : {topic_, other}) {
     const auto taken = take(*queue->join(topic, group_, {}), 5'000);
