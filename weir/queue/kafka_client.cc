@@ -82,7 +82,7 @@ KafkaHandle KafkaConfig::make(rd_kafka_type_t type) {
   std::array<char, 512> why;
   KafkaHandle handle(rd_kafka_new(type, conf_.get(), why.data(), why.size()));
   if (!handle) throw_away("make a Kafka client", why.data());
-  static_cast<void>(conf_.release());  // the client has it now
+  [[maybe_unused]] const rd_kafka_conf_t* theirs = conf_.release();  // the client has it now
   return handle;
 }
 

@@ -102,8 +102,8 @@ KafkaSubscription::~KafkaSubscription() {
   events_.reset();
   if (link_->fragile) {
     log::warn("group {}: a client that was just joining is left as it is", options_.group);
-    static_cast<void>(link_.release());
-    static_cast<void>(client_.release());
+    [[maybe_unused]] const Link* link = link_.release();
+    [[maybe_unused]] const rd_kafka_t* client = client_.release();
     return;
   }
   // The handle's own destructor would wait for the broker without a limit.

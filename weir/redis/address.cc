@@ -81,7 +81,7 @@ Servers Servers::parse(std::string_view url) {
     more = host.size() < hosts.size();
     hosts.remove_prefix(host.size() + (more ? 1 : 0));
     if (servers.seeds.size() == kMaxSeeds) refuse("it has more than " + std::to_string(kMaxSeeds) + " hosts");
-    servers.seeds.push_back(Address::parse("redis://" + login + std::string(host) + path));
+    servers.seeds.push_back(Address::parse(std::string("redis://").append(login).append(host).append(path)));
   }
   if (servers.seeds.front().database != 0) refuse("a cluster has the database 0 alone");
   return servers;
