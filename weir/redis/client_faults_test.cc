@@ -23,24 +23,6 @@ Options quick(Address address) {
           .backoff_max = 20ms};
 }
 
-template <class Fault>
-std::string fault_of(std::future<Reply> result) {
-  try {
-    result.get();
-  } catch (const Fault& error) {
-    return error.what();
-  } catch (const std::exception& error) {
-    ADD_FAILURE() << "another fault: " << error.what();
-    return {};
-  }
-  ADD_FAILURE() << "no fault";
-  return {};
-}
-
-bool mentions(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 TEST(ClientFaults, FirstCommandHasADeadlineToo) {
   TestServer server;
   server.pause();  // the kernel accepts, nobody answers

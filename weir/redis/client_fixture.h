@@ -13,7 +13,9 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 #include <chrono>
+#include <exception>
 #include <functional>
+#include <future>
 #include <string>
 #include <thread>
 #include <utility>
@@ -40,6 +42,25 @@ inline bool soon(const std::function<bool()>& so) {
     std::this_thread::sleep_for(1ms);
   }
   return true;
+}
+
+// The text of the fault in which a call must end.
+template <class Fault>
+std::string fault_of(std::future<Reply> result) {
+  try {
+    result.get();
+  } catch (const Fault& error) {
+    return error.what();
+  } catch (const std::exception& error) {
+    ADD_FAILURE() << "another fault: " << error.what();
+    return {};
+  }
+  ADD_FAILURE() << "no fault";
+  return {};
+}
+
+inline bool mentions(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
 }
 
 // Listens on a free port and serves one connection after the other with `serve`, on a thread of its own.

@@ -23,24 +23,6 @@ Options quick(std::vector<Address> seeds, std::string name = "faults") {
           .refresh_gap = 20ms};
 }
 
-template <class Fault>
-std::string fault_of(std::future<Reply> result) {
-  try {
-    result.get();
-  } catch (const Fault& error) {
-    return error.what();
-  } catch (const std::exception& error) {
-    ADD_FAILURE() << "another fault: " << error.what();
-    return {};
-  }
-  ADD_FAILURE() << "no fault";
-  return {};
-}
-
-bool mentions(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 TEST(ClusterFaults, SeedsThatAreDownOrLieAreNoHindrance) {
   FakePeer liar([](FakePeer::Socket& socket, int) {
     FakePeer::write(socket, "HTTP/1.1 400 Bad Request\r\n\r\n");
