@@ -4,12 +4,11 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <cstring>
 #include <map>
 #include <stdexcept>
 
 #include "remote_scripts.h"
-#include "weir/base/random.h"
+#include "weir/cache/lease_answers.h"
 #include "weir/cache/ttl.h"
 #include "weir/redis/script.h"
 #include "weir/telemetry/metrics.h"
@@ -17,6 +16,9 @@
 namespace weir::cache {
 
 namespace asio = boost::asio;
+using detail::failure_of;
+using detail::left_of;
+using detail::new_token;
 using redis::Command;
 using redis::Reply;
 using redis::Script;
@@ -54,21 +56,8 @@ const Script& release_script() {
   return script;
 }
 
-// 128 random bits: no two leases of a key are ever alike.
-std::string new_token() {
-  const std::uint64_t bits[2] = {secure_random64(), secure_random64()};
-  std::string token(sizeof bits, '\0');
-  std::memcpy(token.data(), bits, sizeof bits);
-  return token;
-}
-
 std::string milliseconds(RemoteCache::Millis time) {
   return std::to_string(std::max<RemoteCache::Millis::rep>(time.count(), 1));
-}
-
-// PTTL's answer: -2 when the key has just gone, -1 for one without an end, which nobody of us made.
-RemoteCache::Millis left_of(const Reply& pttl) {
-  return RemoteCache::Millis(std::max<std::int64_t>(pttl.integer(), 0));
 }
 
 std::string names_of(const RemoteCacheOptions& options) {
@@ -97,16 +86,6 @@ RemoteCache::Look look_from(const std::string& name, Reply&& value, const Reply&
     return KeyFault("GET of " + name + ": what is there is of another type");
   if (auto hit = hit_from(std::move(value), left)) return std::move(*hit);
   return RemoteCache::Unknown{};
-}
-
-// Why there is no answer, or one that refuses; null: there is.
-std::exception_ptr failure_of(const Reply& reply, std::string_view what) {
-  try {
-    reply.throw_if_error(what);
-    return nullptr;
-  } catch (...) {
-    return std::current_exception();
-  }
 }
 
 // Of find_or_lease.

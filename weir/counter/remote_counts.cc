@@ -2,19 +2,21 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstring>
 #include <optional>
 #include <stdexcept>
 #include <utility>
 
 #include "remote_counts_scripts.h"
-#include "weir/base/random.h"
 #include "weir/cache/cache_metrics.h"
+#include "weir/cache/lease_answers.h"
 #include "weir/redis/script.h"
 #include "weir/telemetry/metrics.h"
 
 namespace weir::counter {
 
+using cache::detail::failure_of;
+using cache::detail::left_of;
+using cache::detail::new_token;
 using redis::Reply;
 using redis::Script;
 
@@ -36,14 +38,6 @@ const Script& update_script() {
 const Script& release_script() {
   static const Script script("countsRelease", scripts::kRelease, Script::Repeat::harmless);
   return script;
-}
-
-// 128 random bits: no two leases of a key are ever alike.
-std::string new_token() {
-  const std::uint64_t bits[2] = {secure_random64(), secure_random64()};
-  std::string token(sizeof bits, '\0');
-  std::memcpy(token.data(), bits, sizeof bits);
-  return token;
 }
 
 bool is_name(const std::string& text) {
@@ -79,19 +73,6 @@ std::optional<std::int64_t> number(const std::string& digits) {
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
   return value;
-}
-
-RemoteCounts::Millis left_of(const Reply& pttl) {
-  return RemoteCounts::Millis(std::max<std::int64_t>(pttl.integer(), 0));
-}
-
-std::exception_ptr failure_of(const Reply& reply, std::string_view what) {
-  try {
-    reply.throw_if_error(what);
-    return nullptr;
-  } catch (...) {
-    return std::current_exception();
-  }
 }
 
 }  // namespace
